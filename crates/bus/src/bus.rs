@@ -132,6 +132,11 @@ impl Subscription {
     /// How many messages may wait.
     pub const WAITING: usize = 1_024;
 
+    /// Of a bus outside this crate: whoever sends into the channel is the bus.
+    pub const fn new(messages: mpsc::Receiver<Message>) -> Self {
+        Self { messages, refused: None }
+    }
+
     /// The next message. After an error there are no more.
     pub async fn next(&mut self) -> Result<Message> {
         if let Some(message) = self.messages.recv().await {

@@ -37,6 +37,7 @@ const MAY: &[(&str, &str)] = &[
     ("bus", ""),
     ("record", "units fleet"),
     ("hub", "units site fleet bus record"),
+    ("agent", "units stat fleet bus"),
     ("narrows", "*"),
 ];
 

@@ -1,0 +1,110 @@
+//! The agent: its tasks, from start to end.
+//!
+//! | task | what it does |
+//! |-|-|
+//! | `feed` | takes plans, orders, and what the record has |
+//! | `work` | measures, one run at a time |
+//! | `lease` | leases what a loading run loads |
+//! | `send` | sends results from the spool |
+//! | `status` | tells how the agent is |
+//! | `server` | writes the keys of this host's server |
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use narrows_bus::Bus;
+use tokio::task::{AbortHandle, JoinSet};
+
+use crate::clock::Clock;
+use crate::error::Result;
+use crate::feed::{bucket, feed, recall_plan};
+use crate::lease::Leases;
+use crate::limits::Limits;
+use crate::measure::Measure;
+use crate::server;
+use crate::shared::Shared;
+use crate::spool::{Bounds, Spool};
+use crate::state::{Membership, State};
+use crate::{send, status, work};
+
+/// What an agent is made of.
+pub struct Parts {
+    /// Its folder.
+    pub state: State,
+    /// Its fleet.
+    pub membership: Membership,
+    /// What its owner allows.
+    pub limits: Limits,
+    /// Version of its program.
+    pub version: String,
+    /// Its connection.
+    pub bus: Arc<dyn Bus>,
+    /// Its clocks.
+    pub clock: Arc<dyn Clock>,
+    /// How it measures.
+    pub measure: Arc<dyn Measure>,
+    /// How much may wait in its spool.
+    pub bounds: Bounds,
+}
+
+/// An agent that runs.
+pub struct Agent {
+    shared: Arc<Shared>,
+    tasks: JoinSet<()>,
+    work: AbortHandle,
+}
+
+impl Agent {
+    /// Starts its tasks, within a tokio runtime.
+    pub fn start(parts: Parts) -> Result<Self> {
+        let spool = Spool::open(&parts.state.path("spool.db"), parts.bounds)?;
+        let joined = &parts.membership.joined;
+        let leases = format!("lease_{}", joined.lease_generation);
+        let (bus, clock) = (Arc::clone(&parts.bus), Arc::clone(&parts.clock));
+        let (leases, driver) = Leases::new(joined.agent.clone(), leases, bus, clock);
+        let shared = Arc::new(Shared::new(parts, spool, leases));
+        recall_plan(&shared);
+        let mut tasks = JoinSet::new();
+        tasks.spawn(driver.run());
+        tasks.spawn(feed(Arc::clone(&shared)));
+        tasks.spawn(buckets(Arc::clone(&shared)));
+        tasks.spawn(server::keep_keys(Arc::clone(&shared)));
+        tasks.spawn(send::send(Arc::clone(&shared)));
+        tasks.spawn(status::tell(Arc::clone(&shared)));
+        let work = tasks.spawn(work::work(Arc::clone(&shared)));
+        Ok(Self { shared, tasks, work })
+    }
+
+    /// Says what is wrong with its host, or that it is right again.
+    pub fn fault(&self, what: &'static str, why: Option<String>) {
+        self.shared.fault(what, why);
+    }
+
+    /// Ends what runs, and tells the hub how it was at the end.
+    pub async fn stop(mut self) {
+        // With it the measurement ends; then its keys go back, so that nobody waits for them.
+        self.work.abort();
+        self.shared.leases.finish().await;
+        tokio::time::sleep(FAREWELL).await;
+        self.tasks.shutdown().await;
+        self.shared.about().running = None;
+        status::say(&self.shared, false).await;
+    }
+}
+
+/// Time for the last writes to leave this host.
+const FAREWELL: Duration = Duration::from_millis(200);
+
+/// Leases move with the plan that names another bucket.
+async fn buckets(shared: Arc<Shared>) {
+    let mut plans = shared.plan.subscribe();
+    loop {
+        let plan = plans.borrow_and_update().clone();
+        if let Some(plan) = plan {
+            shared.leases.bucket(bucket(&plan)).await;
+        }
+        if plans.changed().await.is_err() {
+            return;
+        }
+    }
+}

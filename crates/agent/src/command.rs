@@ -1,0 +1,174 @@
+//! Which commands an agent runs: words that come from the hub become the arguments of a child, so
+//! only flags pass that measure. None of them names a file, and no shell reads them.
+
+use narrows_units::BitRate;
+
+use crate::limits::Limits;
+
+/// A flag, and whether a value follows it.
+type Flag = (&'static str, bool);
+
+const FAMILY: &[Flag] = &[("-4", false), ("-6", false)];
+const ESTIMATOR: &[Flag] =
+    &[("-m", true), ("--method", true), ("--param", true), ("--budget", true), ("-R", false), ("--reverse", false)];
+const TRANSFER: &[Flag] = &[
+    ("-t", true),
+    ("--time", true),
+    ("-P", true),
+    ("--parallel", true),
+    ("-R", false),
+    ("--reverse", false),
+    ("--bidir", false),
+    ("-u", false),
+    ("--udp", false),
+    ("-b", true),
+    ("--bitrate", true),
+    ("-n", true),
+    ("--bytes", true),
+    ("-l", true),
+    ("--length", true),
+    ("-w", true),
+    ("--window", true),
+    ("-C", true),
+    ("--congestion", true),
+    ("-O", true),
+    ("--omit", true),
+    ("--quick", false),
+    ("--no-quick", false),
+    ("--dscp", true),
+];
+const WHOLE: &[Flag] = &[
+    ("--quick", false),
+    ("--thorough", false),
+    ("-R", false),
+    ("--reverse", false),
+    ("--bidir", false),
+    ("--budget", true),
+];
+const WALK: &[Flag] =
+    &[("--method", true), ("--param", true), ("--budget", true), ("-f", true), ("-m", true), ("-c", true)];
+
+/// What the program runs, and the flags of each.
+const KINDS: [(&str, &[Flag]); 7] = [
+    ("rtt", ESTIMATOR),
+    ("capacity", ESTIMATOR),
+    ("available", ESTIMATOR),
+    ("burst", ESTIMATOR),
+    ("hops", WALK),
+    ("throughput", TRANSFER),
+    ("test", WHOLE),
+];
+
+/// The kinds of runs that this version knows.
+pub(crate) fn kinds() -> Vec<String> {
+    KINDS.iter().map(|(kind, _)| (*kind).to_owned()).collect()
+}
+
+/// The command that these words mean within the owner's limits; or why it must not run.
+pub(crate) fn checked(words: &[String], limits: &Limits) -> Result<Vec<String>, String> {
+    let Some((kind, rest)) = words.split_first() else { return Err("a run without a command".to_owned()) };
+    let Some((_, flags)) = KINDS.iter().find(|(name, _)| name == kind) else {
+        return Err(format!("this version runs no \"{kind}\""));
+    };
+    if !limits.kind(kind) {
+        return Err(format!("the owner of this host allows no {kind}"));
+    }
+    let mut given: Vec<(&str, Option<&str>)> = Vec::new();
+    let mut rest = rest.iter().map(String::as_str);
+    while let Some(word) = rest.next() {
+        let (name, value) = word.split_once('=').filter(|_| word.starts_with("--")).unzip();
+        let name = name.unwrap_or(word);
+        let known = flags.iter().chain(FAMILY).find(|(flag, _)| *flag == name);
+        let Some((flag, has_value)) = known else { return Err(format!("{kind} takes no \"{word}\" from a plan")) };
+        let value = if *has_value { value.or_else(|| rest.next()) } else { value };
+        if *has_value != value.is_some() || value.is_some_and(|value| value.starts_with('-')) {
+            return Err(format!("\"{word}\" of {kind} lacks its value"));
+        }
+        given.push((*flag, value));
+    }
+    let mut words = words.to_vec();
+    if let Some(highest) = limits.highest_rate {
+        words.extend(rated(kind, &given, highest)?);
+    }
+    Ok(words)
+}
+
+/// What keeps a command below the owner's highest rate.
+fn rated(kind: &str, given: &[(&str, Option<&str>)], highest: BitRate) -> Result<Vec<String>, String> {
+    let value = |names: [&str; 2]| given.iter().find(|(flag, _)| names.contains(flag)).and_then(|(_, value)| *value);
+    if kind == "throughput" {
+        let rate =
+            value(["-b", "--bitrate"]).ok_or("throughput without -b is not bound to the owner's highest rate")?;
+        let rate: BitRate = rate.parse().map_err(|error| format!("-b {rate}: {error}"))?;
+        let streams: u64 =
+            value(["-P", "--parallel"]).unwrap_or("1").parse().map_err(|error| format!("-P: {error}"))?;
+        let (sum, none) = (rate.bps().saturating_mul(streams), rate.bps() == 0);
+        if none || sum > highest.bps() {
+            return Err(format!("{streams} x {rate} are beyond the owner's highest rate, {highest}"));
+        }
+        return Ok(Vec::new());
+    }
+    if value(["--budget", "--budget"]).is_some() {
+        return Err("a budget of its own beside the owner's highest rate".to_owned());
+    }
+    Ok(vec!["--budget".to_owned(), format!("{} bit/s", highest.bps())])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(text: &str) -> Vec<String> {
+        text.split_whitespace().map(ToOwned::to_owned).collect()
+    }
+
+    #[test]
+    fn only_flags_that_measure_pass() {
+        let limits = Limits::default();
+        for text in [
+            "rtt",
+            "available -R",
+            "capacity --param packets=20 -4",
+            "throughput -P 4 -t 10 --bitrate=10M",
+            "hops -m 20",
+            "test --quick",
+        ] {
+            assert_eq!(checked(&words(text), &limits), Ok(words(text)), "{text}");
+        }
+        for text in [
+            "",
+            "sh -c reboot",
+            "pmtu",
+            "rtt --output /etc/passwd",
+            "rtt --output=/etc/passwd",
+            "rtt -o x",
+            "rtt otherhost",
+            "rtt --record x",
+            "throughput --extra-data x",
+            "throughput -P",
+            "throughput -P --bidir",
+            "throughput --bidir=1",
+            "rtt --psk-file x",
+            "hops --svg x",
+        ] {
+            assert!(checked(&words(text), &limits).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn the_owners_rate_bounds_every_command() {
+        let limits = Limits::read("highest_rate = \"100 Mbit/s\"\nkinds = [\"rtt\", \"throughput\"]").unwrap();
+        assert_eq!(checked(&words("rtt"), &limits).unwrap()[1..], ["--budget", "100000000 bit/s"]);
+        assert!(checked(&words("throughput -b 25M -P 4"), &limits).is_ok());
+        for text in [
+            "throughput",
+            "throughput -b 0",
+            "throughput -b 26M -P 4",
+            "rtt --budget 1s",
+            "available",
+            "throughput -b x",
+        ] {
+            assert!(checked(&words(text), &limits).is_err(), "{text}");
+        }
+    }
+}

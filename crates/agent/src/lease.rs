@@ -1,0 +1,283 @@
+//! Leases over the bus: the task that feeds `fleet::lease::Lessee` and carries out its actions.
+//!
+//! Each key is a key of the bucket `lease_<generation>`; its value is a [`Holder`] or null, as JSON.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use narrows_bus::{Bus, Condition, Entry, Error, Message, Subscription};
+use narrows_fleet::clock::Boot;
+use narrows_fleet::keys::{Key, Name};
+use narrows_fleet::lease::{Action, Event, Holder, Lessee, Obstacle, Stopped, Want};
+use narrows_units::Stamp;
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinSet;
+use uuid::Uuid;
+
+use crate::clock::Clock;
+
+/// How a run stands that wants its keys.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Standing {
+    /// It waits for its keys.
+    Waiting,
+    /// It may send until then, or until this changes.
+    Sending(Stamp<Boot>),
+    /// It never began. `None`: the bus did not answer.
+    Skipped(Option<Obstacle>),
+    /// It has to stop at once.
+    Stopped(Stopped),
+}
+
+/// Who loads this host, by which revision.
+pub(crate) type Loading = Option<(Uuid, u64)>;
+
+/// What the rest of the agent sees of it.
+#[derive(Clone)]
+pub(crate) struct Leases {
+    agent: Name,
+    lessee: Arc<Mutex<Lessee>>,
+    clock: Arc<dyn Clock>,
+    commands: mpsc::Sender<Command>,
+    loading: watch::Receiver<Loading>,
+}
+
+enum Command {
+    Take(Want, watch::Sender<Standing>),
+    Finish,
+    /// Leases are in this bucket from now on.
+    Bucket(String),
+}
+
+/// The task itself.
+pub(crate) struct Driver {
+    leases: Leases,
+    bus: Arc<dyn Bus>,
+    commands: mpsc::Receiver<Command>,
+    loading: watch::Sender<Loading>,
+    bucket: String,
+    /// The connection that stands, by its number.
+    connection: Option<u64>,
+    open: JoinSet<(u64, Option<Event>)>,
+    run: Option<watch::Sender<Standing>>,
+}
+
+impl Leases {
+    /// Together with the task, which has to run.
+    pub(crate) fn new(agent: Name, bucket: String, bus: Arc<dyn Bus>, clock: Arc<dyn Clock>) -> (Self, Driver) {
+        let (sender, commands) = mpsc::channel(8);
+        let (loading, loads) = watch::channel(None);
+        let lessee = Arc::new(Mutex::new(Lessee::new(agent.clone(), crate::chance::seed())));
+        let leases = Self { agent, lessee, clock, commands: sender, loading: loads };
+        let driver = Driver {
+            leases: leases.clone(),
+            bus,
+            commands,
+            loading,
+            bucket,
+            connection: None,
+            open: JoinSet::new(),
+            run: None,
+        };
+        (leases, driver)
+    }
+
+    /// Begins to take the keys of a run. One at a time.
+    pub(crate) async fn take(&self, want: Want) -> watch::Receiver<Standing> {
+        let (sender, standing) = watch::channel(Standing::Waiting);
+        // Without its task the agent is about to end, and the run stays where it is.
+        let _ = self.commands.send(Command::Take(want, sender)).await;
+        standing
+    }
+
+    /// Gives the keys back.
+    pub(crate) async fn finish(&self) {
+        let _ = self.commands.send(Command::Finish).await;
+    }
+
+    /// Leases are in this bucket from now on.
+    pub(crate) async fn bucket(&self, name: String) {
+        let _ = self.commands.send(Command::Bucket(name)).await;
+    }
+
+    /// The fence of the run under way, as the owner of this key sees it.
+    pub(crate) fn revision(&self, key: &Key) -> Option<u64> {
+        self.lessee().revision(key)
+    }
+
+    /// Whether another agent's run loads one of these keys now.
+    pub(crate) fn loaded(&self, keys: &[Key]) -> bool {
+        let (lessee, now) = (self.lessee(), self.clock.boot());
+        keys.iter().any(|key| lessee.shown(key, now).is_some_and(|(holder, _)| holder.agent != self.agent))
+    }
+
+    /// Who loads this host.
+    pub(crate) fn loading(&self) -> watch::Receiver<Loading> {
+        self.loading.clone()
+    }
+
+    fn lessee(&self) -> MutexGuard<'_, Lessee> {
+        self.lessee.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Driver {
+    /// Until it is dropped.
+    pub(crate) async fn run(mut self) {
+        let mut condition = self.bus.condition();
+        let mut feed: Option<Subscription> = None;
+        loop {
+            let now = condition.borrow_and_update().clone();
+            self.follow(&now);
+            if feed.is_none() && self.connection.is_some() {
+                feed = self.bus.subscribe("lease.>").await.ok();
+            }
+            let due = self.leases.lessee().due();
+            let wait = due.map_or(LOOK, |due| due.since(self.leases.clock.boot()).min(LOOK));
+            tokio::select! {
+                biased;
+                _ = condition.changed() => {}
+                Some(command) = self.commands.recv() => self.command(command),
+                Some(Ok((connection, event))) = self.open.join_next() => {
+                    if let Some(event) = event.filter(|_| self.connection == Some(connection)) {
+                        self.handle(event);
+                    }
+                }
+                message = next(&mut feed) => match message {
+                    Some(message) => self.republished(&message),
+                    None => feed = None,
+                },
+                () = tokio::time::sleep(wait) => self.handle(Event::Tick),
+            }
+        }
+    }
+
+    /// Connections that come and go.
+    fn follow(&mut self, now: &Condition) {
+        let connection = now.server.as_ref().map(|_| now.connections);
+        if connection == self.connection {
+            return;
+        }
+        self.connection = connection;
+        match &now.server {
+            // Revisions of one bucket say nothing of another one.
+            Some(server) => self.handle(Event::Connected { server: format!("{server} {}", self.bucket) }),
+            None => self.handle(Event::Disconnected),
+        }
+    }
+
+    fn command(&mut self, command: Command) {
+        match command {
+            Command::Take(want, standing) => {
+                let now = self.leases.clock.boot();
+                let actions = self.leases.lessee().take(want, now);
+                self.run = Some(standing);
+                match actions {
+                    Some(actions) => self.act(actions),
+                    // Another run is not over: the caller did not keep to one at a time.
+                    None => self.over(Standing::Skipped(None)),
+                }
+            }
+            Command::Finish => {
+                self.run = None;
+                self.handle(Event::Finished);
+            }
+            Command::Bucket(bucket) if bucket != self.bucket => {
+                self.bucket = bucket;
+                // The next look at the condition connects anew.
+                self.connection = None;
+                self.handle(Event::Disconnected);
+            }
+            Command::Bucket(_) => {}
+        }
+    }
+
+    fn republished(&mut self, message: &Message) {
+        let key = message.subject.strip_prefix("lease.").and_then(|key| key.parse().ok());
+        if let (Some(key), Some(revision), Some(holder)) = (key, message.revision, holder(&message.payload)) {
+            self.handle(Event::Republished { key, revision, holder });
+        }
+    }
+
+    fn handle(&mut self, event: Event) {
+        let now = self.leases.clock.boot();
+        let actions = self.leases.lessee().handle(event, now);
+        self.act(actions);
+    }
+
+    fn act(&mut self, actions: Vec<Action>) {
+        for action in actions {
+            match action {
+                Action::Read { request, key } => {
+                    self.ask(move |bus, bucket| async move {
+                        let entry = bus.read(&bucket, &key.to_string()).await.ok()?;
+                        let revision = entry.as_ref().map_or(0, |entry| entry.revision);
+                        let holder = entry.map_or(Some(None), |Entry { value, .. }| holder(&value))?;
+                        Some(Event::Read { request, revision, holder })
+                    });
+                }
+                Action::Write { request, key, expected, holder } => {
+                    self.ask(move |bus, bucket| async move {
+                        let value = serde_json::to_vec(&holder).ok()?;
+                        match bus.write(&bucket, &key.to_string(), value.into(), expected).await {
+                            Ok(revision) => Some(Event::Accepted { request, revision }),
+                            Err(Error::Conflict(_)) => Some(Event::Refused { request }),
+                            // Whether it happened is unknown; the lessee reads again in time.
+                            Err(_) => None,
+                        }
+                    });
+                }
+                // Both are in the standing below.
+                Action::Start | Action::BackedOff { .. } => {}
+                Action::Stop(why) => self.over(Standing::Stopped(why)),
+                Action::Skipped { obstacle } => self.over(Standing::Skipped(obstacle)),
+            }
+        }
+        let (until, loading) = {
+            let (lessee, now) = (self.leases.lessee(), self.leases.clock.boot());
+            let host = Key::Host(self.leases.agent.clone());
+            (lessee.send_until(), lessee.shown(&host, now).map(|(holder, revision)| (holder.run, revision)))
+        };
+        if let (Some(until), Some(run)) = (until, &self.run) {
+            run.send_if_modified(|standing| std::mem::replace(standing, Standing::Sending(until)) != *standing);
+        }
+        self.loading.send_if_modified(|last| std::mem::replace(last, loading) != loading);
+    }
+
+    fn over(&mut self, standing: Standing) {
+        if let Some(run) = self.run.take() {
+            run.send_replace(standing);
+        }
+    }
+
+    /// Asks the bus on the connection that stands now, or not at all.
+    fn ask<F>(&mut self, call: impl FnOnce(Arc<dyn Bus>, String) -> F + Send + 'static)
+    where
+        F: Future<Output = Option<Event>> + Send,
+    {
+        let Some(connection) = self.connection else { return };
+        let (bus, bucket) = (Arc::clone(&self.bus), self.bucket.clone());
+        self.open.spawn(async move {
+            if bus.condition().borrow().connections != connection {
+                return (connection, None);
+            }
+            (connection, call(bus, bucket).await)
+        });
+    }
+}
+
+/// The next message; `None`: the subscription has ended.
+async fn next(feed: &mut Option<Subscription>) -> Option<Message> {
+    match feed {
+        Some(feed) => feed.next().await.ok(),
+        None => std::future::pending().await,
+    }
+}
+
+/// `None`: this is no value of ours, and says nothing.
+fn holder(value: &[u8]) -> Option<Option<Holder>> {
+    serde_json::from_slice(value).ok()
+}
+
+/// What ends by time alone, such as a holder that renews no more, is noticed after this.
+const LOOK: Duration = Duration::from_secs(2);

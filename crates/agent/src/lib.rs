@@ -1,0 +1,48 @@
+//! An agent of a fleet: it joins, measures by signed plans, leases what it loads, and spools what it
+//! finds until the record of its hub has it.
+//!
+//! * [`join()`] makes a host an agent; [`State`] is the folder that it keeps.
+//! * [`Agent`] is one that runs: `agenda` says what is due, `work` does it, [`Spool`] keeps the
+//!   results.
+//! * [`Limits`] are what the owner of the host allows. They stand above what the hub signs.
+//!
+//! It measures nothing itself and reads no clock itself: [`Measure`] and [`Clock`] are arguments.
+//!
+//! Invariant: a result is on the disk of this host before the bus hears of it, and stays until the
+//! record has it.
+
+mod agenda;
+mod agent;
+mod chance;
+mod clock;
+mod command;
+mod connect;
+mod document;
+mod error;
+mod feed;
+mod hex;
+mod join;
+mod lease;
+mod leave;
+mod limits;
+mod measure;
+mod plan;
+mod send;
+mod server;
+mod shared;
+mod spool;
+mod state;
+mod status;
+mod work;
+
+pub use agent::{Agent, Parts};
+pub use clock::Clock;
+pub use connect::connect;
+pub use error::{Error, Result};
+pub use join::{HUB_PORT, HubAddress, Token, join};
+pub use leave::leave;
+pub use limits::Limits;
+pub use measure::{Credential, Fence, Measure, Outcome, Task};
+pub use plan::{Refusal, order, plan};
+pub use spool::{Bounds, Parcel, Spool, Waiting};
+pub use state::{Membership, State};

@@ -1,0 +1,158 @@
+//! Whether a plan or an order of the hub is carried out.
+//!
+//! Both are signed with Ed25519 over their very octets. An agent refuses what is not from its hub,
+//! not for it, not newer than what it has, too old, or beyond what its owner allows.
+
+use narrows_bus::verifies;
+use narrows_fleet::config::loads;
+use narrows_fleet::keys::{Key, Name};
+use narrows_fleet::message::{Joined, Order, Plan, Signed};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+
+use crate::command::checked;
+use crate::hex;
+use crate::limits::Limits;
+
+/// Why a plan or an order is not carried out.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Refusal {
+    /// Somebody else signed it, or it was changed.
+    #[error("it is not signed by the hub")]
+    Signature,
+    /// It cannot be read, or contradicts itself.
+    #[error("it cannot be read: {0}")]
+    Malformed(String),
+    /// A later version wrote it.
+    #[error("this version does not know {0}")]
+    Schema(String),
+    /// It is another fleet's.
+    #[error("it is of the fleet {0}")]
+    Tenant(Name),
+    /// It is another agent's.
+    #[error("it is for the agent {0}")]
+    Agent(Name),
+    /// It is older than the one before, or the same.
+    #[error("serial {serial} is not above {last}")]
+    Serial {
+        /// Its own.
+        serial: u64,
+        /// The last one that was accepted.
+        last: u64,
+    },
+    /// It has expired.
+    #[error("it has expired")]
+    Expired,
+    /// The owner of the host does not allow it.
+    #[error("{0}")]
+    Limits(String),
+}
+
+/// The plan in a signed message, if it is one for this agent. `last` is the serial of the plan that
+/// it has; that plan itself is accepted again.
+pub fn plan(signed: &Signed, joined: &Joined, limits: &Limits, last: u64, now_ms: i64) -> Result<Plan, Refusal> {
+    let plan: Plan = open(signed, joined, Plan::SCHEMA)?;
+    of_us(&plan.tenant, &plan.agent, joined)?;
+    if plan.serial < last {
+        return Err(Refusal::Serial { serial: plan.serial, last });
+    }
+    if plan.not_after_ms <= now_ms {
+        return Err(Refusal::Expired);
+    }
+    let place = usize::try_from(plan.place).unwrap_or(usize::MAX);
+    if plan.peers.get(place).is_none_or(|peer| peer.name != plan.agent) {
+        return Err(Refusal::Malformed("its place among the peers is another agent's".to_owned()));
+    }
+    within(&plan, limits).map_err(Refusal::Limits)?;
+    Ok(plan)
+}
+
+/// The order in a signed message, if it is one for this agent. Whether it came before, the spool
+/// knows.
+pub fn order(signed: &Signed, joined: &Joined, limits: &Limits, now_ms: i64) -> Result<Order, Refusal> {
+    let order: Order = open(signed, joined, Order::SCHEMA)?;
+    of_us(&order.tenant, &order.agent, joined)?;
+    if order.not_after_ms <= now_ms {
+        return Err(Refusal::Expired);
+    }
+    leased(&order.command, &order.agent, &order.target, &order.keys)?;
+    if !limits.target(&order.target) {
+        return Err(Refusal::Limits(format!("the owner of this host allows no runs towards {}", order.target)));
+    }
+    checked(&order.command, limits).map_err(Refusal::Limits)?;
+    if limits.octets_per_day.is_some_and(|most| order.octets > most.count()) {
+        return Err(Refusal::Limits("it costs more octets than the owner of this host allows a day".to_owned()));
+    }
+    Ok(order)
+}
+
+fn open<T: DeserializeOwned>(signed: &Signed, joined: &Joined, schema: &str) -> Result<T, Refusal> {
+    #[derive(Deserialize)]
+    struct Any {
+        schema: String,
+    }
+    let signature = hex::vec(&signed.signature).ok_or(Refusal::Signature)?;
+    if !verifies(&joined.hub_key, signed.message.as_bytes(), &signature) {
+        return Err(Refusal::Signature);
+    }
+    let wrong = |error: serde_json::Error| Refusal::Malformed(error.to_string());
+    let any: Any = serde_json::from_str(&signed.message).map_err(wrong)?;
+    if any.schema != schema {
+        return Err(Refusal::Schema(any.schema));
+    }
+    serde_json::from_str(&signed.message).map_err(wrong)
+}
+
+fn of_us(tenant: &Name, agent: &Name, joined: &Joined) -> Result<(), Refusal> {
+    if *tenant != joined.tenant {
+        return Err(Refusal::Tenant(tenant.clone()));
+    }
+    if *agent != joined.agent {
+        return Err(Refusal::Agent(agent.clone()));
+    }
+    Ok(())
+}
+
+/// A loading run needs the keys of both hosts at least. A hub that forgot them would make runs
+/// collide.
+fn leased(command: &[String], agent: &Name, target: &Name, keys: &[Key]) -> Result<(), Refusal> {
+    let kind = command.first().map_or("", String::as_str);
+    let hosts = [agent, target].map(|host| Key::Host(host.clone()));
+    match loads(kind) {
+        Some(true) if !hosts.iter().all(|host| keys.contains(host)) => {
+            Err(Refusal::Malformed(format!("{kind} towards {target} loads, and leases not both hosts")))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn within(plan: &Plan, limits: &Limits) -> Result<(), String> {
+    let light = |words: &Vec<String>| {
+        let kind = words.first().map_or("", String::as_str);
+        if loads(kind) == Some(true) {
+            return Err(format!("{kind} loads, and belongs into the timetable"));
+        }
+        checked(words, limits).map(|_| ())
+    };
+    plan.mesh.iter().try_for_each(light)?;
+    plan.directed.iter().map(|directed| &directed.command).try_for_each(light)?;
+    for run in &plan.runs {
+        checked(&run.command, limits)?;
+        leased(&run.command, &plan.agent, &run.target, &run.keys).map_err(|refusal| refusal.to_string())?;
+    }
+    let mesh = plan.peers.iter().map(|peer| &peer.name).filter(|name| **name != plan.agent);
+    let directed = plan.directed.iter().map(|directed| &directed.target);
+    let mut targets = mesh.chain(directed).chain(plan.runs.iter().map(|run| &run.target));
+    if let Some(target) = targets.find(|target| !limits.target(target)) {
+        return Err(format!("the owner of this host allows no runs towards {target}"));
+    }
+    let octets: u128 = plan.runs.iter().map(|run| u128::from(run.octets)).sum();
+    let a_day = octets * u128::from(DAY_MS) / u128::from(plan.length_ms.max(1));
+    if limits.octets_per_day.is_some_and(|most| a_day > u128::from(most.count())) {
+        return Err(format!("its loading runs cost {a_day} octets a day, more than the owner of this host allows"));
+    }
+    Ok(())
+}
+
+const DAY_MS: u64 = 86_400_000;
