@@ -1,5 +1,7 @@
 //! One file per subcommand.
 
+#[cfg(feature = "fleet")]
+pub(crate) mod agent;
 #[cfg(feature = "watch")]
 pub(crate) mod alerts;
 pub(crate) mod available;

@@ -16,6 +16,7 @@ mod feed;
 mod files;
 mod interrupt;
 mod key;
+mod leased;
 mod link;
 mod moment;
 mod output;
@@ -99,6 +100,8 @@ enum Command {
     Diff(commands::diff::DiffArgs),
     Traffic(commands::traffic::TrafficArgs),
     Passive(commands::passive::PassiveArgs),
+    #[cfg(feature = "fleet")]
+    Agent(commands::agent::AgentArgs),
     #[cfg(feature = "watch")]
     Alerts(commands::alerts::AlertsArgs),
     #[cfg(feature = "watch")]
@@ -128,7 +131,7 @@ fn main() -> ExitCode {
         output::hint(call::FIRST_STEPS);
         return Exit::Usage.into();
     }
-    match parsed(words).and_then(|cli| run(&cli.command)) {
+    match parsed(words).and_then(|cli| leased::obey().and_then(|()| run(&cli.command))) {
         Ok(exit) => exit.into(),
         Err(failure) => {
             output::complain(&failure.text);
@@ -196,6 +199,8 @@ fn run(command: &Command) -> Result<Exit, Failure> {
         Command::Diff(args) => commands::diff::run(args),
         Command::Traffic(args) => commands::traffic::run(args),
         Command::Passive(args) => commands::passive::run(args),
+        #[cfg(feature = "fleet")]
+        Command::Agent(args) => commands::agent::run(args),
         #[cfg(feature = "watch")]
         Command::Alerts(args) => commands::alerts::run(args),
         #[cfg(feature = "watch")]

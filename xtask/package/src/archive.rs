@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 
-use crate::contents::{self, Own, file, packaging, section};
+use crate::contents::{self, Own, UNITS, file, packaging, section};
 use crate::release::Release;
 use crate::tree::{Tree, xz};
 
@@ -16,7 +16,7 @@ pub(crate) fn make(release: &Release, program: &[u8]) -> Result<Vec<u8>> {
     tree.add("completions/narrows.bash", own.bash);
     tree.add("completions/_narrows", own.zsh);
     tree.add("completions/narrows.fish", own.fish);
-    for name in ["narrows-serve.service", "narrows.sysusers", "narrows-watch.service", "narrows-watch.tmpfiles"] {
+    for name in UNITS.into_iter().chain(["narrows.sysusers", "narrows-watch.tmpfiles"]) {
         tree.add(name, packaging(name)?);
     }
     for name in ["LICENSE-MIT", "LICENSE-APACHE", "CHANGELOG.md"] {

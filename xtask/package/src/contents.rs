@@ -9,6 +9,10 @@ use anyhow::{Context, Result, ensure};
 use crate::shell::{output, output_of, root};
 use crate::tree::{Tree, gzip};
 
+/// The services, all of them off until they are enabled.
+pub(crate) const UNITS: [&str; 4] =
+    ["narrows-serve.service", "narrows-watch.service", "narrows-hub.service", "narrows-agent.service"];
+
 /// Where a system looks.
 pub(crate) struct Layout {
     pub(crate) unit: &'static str,
@@ -35,7 +39,7 @@ pub(crate) fn installed(program: &[u8], layout: &Layout) -> Result<Tree> {
     tree.add("usr/share/bash-completion/completions/narrows", own.bash);
     tree.add(format!("{}/_narrows", layout.zsh), own.zsh);
     tree.add("usr/share/fish/vendor_completions.d/narrows.fish", own.fish);
-    for unit in ["narrows-serve.service", "narrows-watch.service"] {
+    for unit in UNITS {
         tree.add(format!("{}/{unit}", layout.unit), packaging(unit)?);
     }
     tree.add("usr/lib/sysusers.d/narrows.conf", packaging("narrows.sysusers")?);

@@ -20,7 +20,7 @@ mod pages;
 mod pulses;
 mod readings;
 mod resolve;
-mod route;
+pub(super) mod route;
 mod route_changes;
 mod settings;
 mod stored;

@@ -73,7 +73,9 @@ impl Place {
         self.run(&["bash", "-c", completion])?;
         self.run(&["narrows", "simulate", "/usr/share/narrows/scenarios/demo.toml", "--method", "rtt"])?;
         self.unit("narrows-serve.service")?;
-        self.unit("narrows-watch.service")?;
+        for unit in ["narrows-watch.service", "narrows-hub.service", "narrows-agent.service"] {
+            self.unit(unit)?;
+        }
         self.run(&["getent", "passwd", "narrows"])?;
         let mode = self.run(&["stat", "--format=%a", "/run/narrows"])?;
         ensure!(mode.trim() == "1777", "/run/narrows, for locks, has mode {mode}");

@@ -19,12 +19,12 @@ use crate::exit::Failure;
 
 /// What a trace met.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(super) struct Traced {
+pub(in crate::commands) struct Traced {
     /// The routers of each hop, nearest first, and the host itself at the end if it was reached.
-    pub(super) route: Route,
+    pub(in crate::commands) route: Route,
     /// Round trips to each hop, in ns.
     pub(super) round_trips_ns: Vec<Vec<u64>>,
-    pub(super) reached: bool,
+    pub(in crate::commands) reached: bool,
     /// What fits, as far as the kernel knows.
     pub(super) mtu: u32,
     /// IP octets sent.
@@ -32,7 +32,7 @@ pub(super) struct Traced {
 }
 
 /// By the first way that the host at `address` can be asked.
-pub(super) fn trace(peer: &Peer, address: IpAddr, stop: &Arc<AtomicBool>) -> Result<Traced, Failure> {
+pub(in crate::commands) fn trace(peer: &Peer, address: IpAddr, stop: &Arc<AtomicBool>) -> Result<Traced, Failure> {
     let mut fault = None;
     for via in [Via::Icmp, Via::Udp { port: Via::UDP_PORT }] {
         match peer.connect_per_hop(via, stop) {

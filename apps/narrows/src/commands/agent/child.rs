@@ -1,0 +1,179 @@
+//! Measurements as child processes of this very program.
+
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
+use std::path::PathBuf;
+use std::process::{ExitStatus, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use async_trait::async_trait;
+use narrows_agent::{Measure, Outcome, Task};
+use narrows_fleet::clock::Boot;
+use narrows_fleet::message::Hop;
+use narrows_units::Stamp;
+use tokio::io::AsyncWriteExt;
+use tokio::process::{ChildStdin, Command};
+use tokio::sync::watch;
+
+use crate::commands::watch::route;
+use crate::connect::Peer;
+use crate::leased::Until;
+
+/// Starts this program again for each measurement.
+pub(super) struct Children {
+    pub(super) program: PathBuf,
+    /// Ends a trace under way.
+    pub(super) stop: Arc<AtomicBool>,
+}
+
+/// This program with nothing of the caller's settings, ended when dropped and when we are gone.
+pub(super) fn program(path: &PathBuf, until: Until) -> Command {
+    let mut command = Command::new(path);
+    for (name, _) in std::env::vars_os() {
+        if name.to_string_lossy().starts_with("NARROWS_") {
+            command.env_remove(name);
+        }
+    }
+    // What a service manager gives is the agent's alone.
+    for name in ["NOTIFY_SOCKET", "CREDENTIALS_DIRECTORY", "STATE_DIRECTORY"] {
+        command.env_remove(name);
+    }
+    let (name, value) = until.variable();
+    command.env(name, value).stdin(Stdio::piped()).kill_on_drop(true);
+    command
+}
+
+#[async_trait]
+impl Measure for Children {
+    async fn run(&self, task: &Task, until: Option<watch::Receiver<Stamp<Boot>>>) -> Outcome {
+        let leased = if until.is_some() { Until::Stdin } else { Until::Closed };
+        let mut command = program(&self.program, leased);
+        if let Err(why) = arguments(&mut command, task) {
+            return Outcome { said: why, ..Outcome::default() };
+        }
+        let mut child = match command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn() {
+            Ok(child) => child,
+            Err(error) => {
+                return Outcome { said: format!("cannot start a measurement: {error}"), ..Outcome::default() };
+            }
+        };
+        let stdin = child.stdin.take();
+        tokio::select! {
+            ended = child.wait_with_output() => match ended {
+                Ok(output) => outcome(output.status, &output.stdout, &output.stderr),
+                Err(error) => Outcome { said: error.to_string(), ..Outcome::default() },
+            },
+            () = tell(stdin, until) => Outcome::default(),
+        }
+    }
+
+    async fn trace(&self, address: &str) -> Vec<Hop> {
+        let (address, stop) = (address.to_owned(), Arc::clone(&self.stop));
+        let traced = tokio::task::spawn_blocking(move || {
+            let target = resolved(&address)?;
+            let peer = Peer::plain(target.ip().to_string(), target.port());
+            route::trace(&peer, target.ip(), &stop).ok().map(|traced| hops(&traced, target.ip()))
+        });
+        traced.await.ok().flatten().unwrap_or_default()
+    }
+}
+
+/// `narrows <kind> <host> -p <port> --json <flags..>`
+fn arguments(command: &mut Command, task: &Task) -> Result<(), String> {
+    let wrong = || format!("\"{}\" is no address of a server", task.address);
+    let (host, port) = task.address.rsplit_once(':').ok_or_else(wrong)?;
+    let host = host.trim_matches(['[', ']']);
+    let port: u16 = port.parse().map_err(|_| wrong())?;
+    let (kind, flags) = task.words.split_first().ok_or("a run without a command")?;
+    // A host that begins with a dash would be a flag.
+    if host.is_empty() || host.starts_with('-') {
+        return Err(wrong());
+    }
+    command.arg(kind).arg(host);
+    // `hops` walks towards any host; its -p is another one.
+    let port_flag = if kind == "hops" { "--server-port" } else { "--port" };
+    command.arg(port_flag).arg(port.to_string()).arg("--json").args(flags);
+    Ok(())
+}
+
+/// Keeps standard input open, and writes there until when the child may send. Never ends while the
+/// lease is somebody's business.
+async fn tell(stdin: Option<ChildStdin>, until: Option<watch::Receiver<Stamp<Boot>>>) {
+    let Some(mut stdin) = stdin else { return std::future::pending().await };
+    if let Some(mut until) = until {
+        loop {
+            let line = format!("{}\n", until.borrow_and_update().nanos());
+            // A child that reads no more has ended; whoever waits for it notices.
+            if stdin.write_all(line.as_bytes()).await.is_err() {
+                break;
+            }
+            if until.changed().await.is_err() {
+                return;
+            }
+        }
+    }
+    std::future::pending::<()>().await;
+    drop(stdin);
+}
+
+fn outcome(status: ExitStatus, stdout: &[u8], stderr: &[u8]) -> Outcome {
+    let said = String::from_utf8_lossy(stderr);
+    let last = said.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or_default();
+    let said = last.trim_start_matches("narrows: ").chars().take(300).collect();
+    Outcome { code: status.code(), document: serde_json::from_slice(stdout).ok(), said }
+}
+
+fn resolved(address: &str) -> Option<SocketAddr> {
+    address.to_socket_addrs().ok()?.next()
+}
+
+/// The routers that answered, without the host itself.
+fn hops(traced: &route::Traced, host: IpAddr) -> Vec<Hop> {
+    let mut hops: Vec<Hop> = traced.route.iter().map(|hop| Hop { address: hop.first().copied() }).collect();
+    if hops.last().is_some_and(|last| last.address == Some(host)) || traced.reached {
+        hops.pop();
+    }
+    hops
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(words: &str, address: &str) -> Result<String, String> {
+        let words = words.split(' ').map(ToOwned::to_owned).collect();
+        let task = Task { words, address: address.to_owned(), credential: None, fence: None };
+        let mut command = Command::new("narrows");
+        arguments(&mut command, &task)?;
+        let words: Vec<String> = command.as_std().get_args().map(|word| word.to_string_lossy().into_owned()).collect();
+        Ok(words.join(" "))
+    }
+
+    #[test]
+    fn a_child_gets_words_and_no_more() {
+        assert_eq!(line("rtt", "10.0.0.2:8620").unwrap(), "rtt 10.0.0.2 --port 8620 --json");
+        let throughput = "throughput 2001:db8::2 --port 99 --json -P 4";
+        assert_eq!(line("throughput -P 4", "[2001:db8::2]:99").unwrap(), throughput);
+        assert_eq!(line("hops -m 20", "h:1").unwrap(), "hops h --server-port 1 --json -m 20");
+        for wrong in ["10.0.0.2", "-o:8620", ":8620", "h:x"] {
+            assert!(line("rtt", wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn the_host_itself_is_no_router() {
+        let address = |last: u8| IpAddr::from([10, 0, 0, last]);
+        let hop = |last: Option<u8>| last.map(address).into_iter().collect();
+        let traced = |hops: &[Option<u8>], reached| route::Traced {
+            route: hops.iter().map(|last| hop(*last)).collect(),
+            reached,
+            ..route::Traced::default()
+        };
+        let found = |hops_met: &[Option<u8>], reached| {
+            hops(&traced(hops_met, reached), address(9)).iter().map(|hop| hop.address).collect::<Vec<_>>()
+        };
+        assert_eq!(found(&[Some(1), None, Some(9)], true), [Some(address(1)), None]);
+        assert_eq!(found(&[Some(9)], true), []);
+        assert_eq!(found(&[Some(1), None], false), [Some(address(1)), None]);
+    }
+}

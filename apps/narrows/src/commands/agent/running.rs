@@ -1,0 +1,111 @@
+//! `narrows agent run` and `leave`.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use narrows_agent::{Agent, Bounds, Clock, Membership, Parts, State, connect};
+use narrows_bus::{Bus, Key};
+use tokio::runtime::Runtime;
+
+use super::child::Children;
+use super::clocks::Clocks;
+use super::place::StateArgs;
+use super::{failure, limits, member, server};
+use crate::exit::{Exit, Failure};
+use crate::{interrupt, output, service};
+
+/// Work as an agent until Ctrl-C or SIGTERM: serve the other agents, and measure towards them
+#[derive(Debug, clap::Args)]
+pub(crate) struct RunArgs {
+    /// What the owner of this host allows: highest_rate, octets_per_day, targets, kinds
+    /// [default: /etc/narrows/agent.toml, if it is there]
+    #[arg(long = "config", id = "settings", value_name = "FILE")]
+    config: Option<PathBuf>,
+    #[command(flatten)]
+    state: StateArgs,
+}
+
+pub(super) fn run(args: &RunArgs) -> Result<Exit, Failure> {
+    let stop = interrupt::flag()?;
+    let limits = limits(args.config.as_ref())?;
+    let state = args.state.open()?;
+    let _lock = state.lock().map_err(failure)?;
+    let membership = member(&state)?;
+    let key = state.key().map_err(failure)?;
+    let program = std::env::current_exe();
+    let program = program.map_err(|error| Failure::host(format!("where this program lies: {error}")))?;
+    runtime()?.block_on(async {
+        let Some(bus) = reached(&membership, key, stop).await? else { return Ok(Exit::Valid) };
+        let measure = Arc::new(Children { program: program.clone(), stop: Arc::clone(stop) });
+        let serve = server::Serve { program, port: membership.port };
+        output::complain(&format!("agent {} of {}", membership.joined.agent, membership.hub));
+        let parts = Parts {
+            state,
+            membership,
+            limits,
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            bus,
+            clock: Arc::new(Clocks),
+            measure,
+            bounds: Bounds::default(),
+        };
+        let agent = Agent::start(parts).map_err(failure)?;
+        service::is_ready();
+        tokio::select! {
+            () = serve.keep(&agent) => {}
+            () = stopped(stop) => {}
+        }
+        service::is_stopping();
+        agent.stop().await;
+        Ok(Exit::Valid)
+    })
+}
+
+pub(super) fn leave(args: &StateArgs) -> Result<Exit, Failure> {
+    let state: State = args.open()?;
+    let _lock = state.lock().map_err(failure)?;
+    let membership = member(&state)?;
+    let key = state.key().map_err(failure)?;
+    let told = runtime()?.block_on(async {
+        let bus = connect(&membership, key).await?;
+        let version = env!("CARGO_PKG_VERSION");
+        narrows_agent::leave(&state, &membership, &*bus, version, Clocks.unix_ms()).await
+    });
+    if !told.map_err(failure)? {
+        let agent = &membership.joined.agent;
+        output::complain(&format!("the hub did not answer: revoke {agent} there"));
+    }
+    Ok(Exit::Valid)
+}
+
+/// Two threads: one may wait for the disk while the other renews a lease.
+pub(super) fn runtime() -> Result<Runtime, Failure> {
+    let built = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+    built.map_err(|error| Failure::host(format!("cannot start: {error}")))
+}
+
+/// The bus, as soon as it can be reached at all; `None`: we were asked to end.
+async fn reached(membership: &Membership, key: Key, stop: &AtomicBool) -> Result<Option<Arc<dyn Bus>>, Failure> {
+    loop {
+        match connect(membership, key.clone()).await {
+            Ok(bus) => return Ok(Some(bus)),
+            Err(narrows_agent::Error::Bus(error)) => output::complain(&format!("{error}; trying again")),
+            Err(error) => return Err(failure(error)),
+        }
+        tokio::select! {
+            () = tokio::time::sleep(AGAIN) => {}
+            () = stopped(stop) => return Ok(None),
+        }
+    }
+}
+
+async fn stopped(stop: &AtomicBool) {
+    while !stop.load(Ordering::Relaxed) {
+        tokio::time::sleep(LOOK).await;
+    }
+}
+
+const AGAIN: Duration = Duration::from_secs(5);
+const LOOK: Duration = Duration::from_millis(50);
