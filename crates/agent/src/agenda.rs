@@ -119,7 +119,16 @@ impl Agenda {
     /// A job of [`Self::next`] has ended.
     pub(crate) fn ended(&mut self, job: &Job, how: Ended, now_ms: i64) {
         match job.origin {
-            Origin::Order(id) => return self.orders.retain(|order| order.id != id),
+            Origin::Order(id) => {
+                match how {
+                    Ended::Postponed { until_ms } => {
+                        let order = self.orders.iter_mut().find(|order| order.id == id);
+                        order.into_iter().for_each(|order| order.at_ms = until_ms);
+                    }
+                    Ended::Measured | Ended::Failed => self.orders.retain(|order| order.id != id),
+                }
+                return;
+            }
             Origin::Planned | Origin::Repeated => {
                 self.loads_from_ms = self.loads_from_ms.max(job.at_ms + 1);
                 return;

@@ -9,6 +9,7 @@
 //! | `status` | tells how the agent is |
 //! | `server` | writes the keys of this host's server |
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -73,6 +74,11 @@ impl Agent {
         tasks.spawn(status::tell(Arc::clone(&shared)));
         let work = tasks.spawn(work::work(Arc::clone(&shared)));
         Ok(Self { shared, tasks, work })
+    }
+
+    /// The file for `narrows serve --fleet-keys`, as soon as a plan has said what is in it.
+    pub async fn server_keys(&self) -> PathBuf {
+        server::keys(&self.shared).await
     }
 
     /// Says what is wrong with its host, or that it is right again.

@@ -1,5 +1,6 @@
 //! What this host's server needs: the file that `narrows serve --fleet-keys` reads.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use narrows_fleet::keys::Name;
@@ -30,8 +31,13 @@ pub(crate) async fn keep_keys(shared: Arc<Shared>) {
     let (mut plans, mut loading) = (shared.plan.subscribe(), shared.leases.loading());
     loop {
         let (plan, holder) = (plans.borrow_and_update().clone(), *loading.borrow_and_update());
-        let text = text(plan.as_deref(), holder);
-        shared.works("keys of the server", shared.state.write(SERVER_KEYS, text.as_bytes()));
+        if let Some(plan) = plan {
+            let text = text(&plan, holder);
+            let written = shared.state.write(SERVER_KEYS, text.as_bytes()).map(|()| shared.state.path(SERVER_KEYS));
+            if let Some(path) = shared.works("keys of the server", written) {
+                shared.server_keys.send_if_modified(|known| known.replace(path).is_none());
+            }
+        }
         let changed = tokio::select! {
             changed = plans.changed() => changed,
             changed = loading.changed() => changed,
@@ -42,8 +48,19 @@ pub(crate) async fn keep_keys(shared: Arc<Shared>) {
     }
 }
 
-fn text(plan: Option<&Plan>, holder: Loading) -> String {
+/// The file, once there is a plan.
+pub(crate) async fn keys(shared: &Shared) -> PathBuf {
+    let mut known = shared.server_keys.subscribe();
+    loop {
+        if let Some(path) = known.borrow_and_update().clone() {
+            return path;
+        }
+        // The sender is ours: it lives as long as we do.
+        let _ = known.changed().await;
+    }
+}
+
+fn text(plan: &Plan, holder: Loading) -> String {
     let holder = holder.map(|(run, revision)| Holder { run, revision });
-    let (weeks, denied) = plan.map_or((&[][..], &[][..]), |plan| (&plan.server_keys, &plan.denied));
-    serde_json::to_string(&File { weeks, denied, holder }).unwrap_or_default() + "\n"
+    serde_json::to_string(&File { weeks: &plan.server_keys, denied: &plan.denied, holder }).unwrap_or_default() + "\n"
 }

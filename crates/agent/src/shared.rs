@@ -1,6 +1,7 @@
 //! What the tasks of an agent share.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -28,6 +29,8 @@ pub(crate) struct Shared {
     pub(crate) leases: Leases,
     /// The plan that counts.
     pub(crate) plan: watch::Sender<Option<Arc<Plan>>>,
+    /// The keys of this host's server, once they are written.
+    pub(crate) server_keys: watch::Sender<Option<PathBuf>>,
     /// A result waits to be sent, or orders wait to be carried out, or something is worth a status.
     pub(crate) unsent: Notify,
     pub(crate) ordered: Notify,
@@ -63,6 +66,7 @@ impl Shared {
             measure,
             leases,
             plan: watch::Sender::new(None),
+            server_keys: watch::Sender::new(None),
             unsent: Notify::new(),
             ordered: Notify::new(),
             changed: Notify::new(),

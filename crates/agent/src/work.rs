@@ -75,6 +75,10 @@ impl Worker {
     async fn perform(&mut self, plan: &Plan, job: &Job) -> Ended {
         let (shared, now_ms) = (Arc::clone(&self.shared), self.shared.now_ms());
         let hosts = [shared.name(), &job.target].map(|host| Key::Host(host.clone()));
+        if now_ms > job.until_ms {
+            let report = Report::of(Exit::Skipped, "its time had passed");
+            return self.keep(job, (run_id(now_ms), now_ms), report, [vec![], vec![]]);
+        }
         if job.keys.is_empty() && shared.leases.loaded(&hosts) {
             return Ended::Postponed { until_ms: now_ms + BLOCKED_MS };
         }

@@ -47,8 +47,9 @@ struct JoinArgs {
     /// A label by which groups find this host, KEY=VALUE; may be repeated
     #[arg(long = "label", value_name = "KEY=VALUE")]
     labels: Vec<String>,
-    /// Where other agents reach this host, if not by the address from which it joins
-    #[arg(long)]
+    /// Name or address by which other agents reach this host, if it is not the one from which it
+    /// joins
+    #[arg(long, value_name = "HOST")]
     address: Option<String>,
     /// The port of this host's server
     #[arg(long, short, default_value_t = DEFAULT_PORT)]
@@ -98,7 +99,7 @@ fn join(args: &JoinArgs) -> Result<Exit, Failure> {
         name,
         public_key: String::new(),
         labels: args.labels.iter().map(label).collect::<Result<BTreeMap<_, _>, Failure>>()?,
-        address: args.address.clone(),
+        address: args.address.as_deref().map(|host| place::server_address(host, args.port)),
         port: args.port,
         version: env!("CARGO_PKG_VERSION").to_owned(),
     };

@@ -2,7 +2,7 @@
 //! nothing but the program.
 
 use std::path::Path;
-use std::process::Command;
+use std::process::{Child, Command};
 
 use serde_json::Value;
 
@@ -80,6 +80,17 @@ fn address(host: usize) -> String {
     format!("10.98.0.{}", host + 1)
 }
 
+/// Its output goes into a file, which is read while it runs.
+struct Hub(Child);
+
+impl Drop for Hub {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
 /// The first line that the hub prints.
 fn announced(output: &Path) -> Option<Value> {
     let text = std::fs::read_to_string(output).ok()?;
@@ -95,7 +106,7 @@ fn three_agents_fill_the_matrix_with_nothing_but_the_program() {
     let mut hub = fleet.within(0, &["hub", "--listen", &format!("{}:8622", address(0)), "--json"]);
     hub.args(["--state", text(&hub_state)]).stdin(std::process::Stdio::null());
     hub.stdout(std::fs::File::create(&output).expect("a temporary directory can be written"));
-    let _hub = crate::common::Killed(hub.spawn().expect("the hub starts"));
+    let _hub = Hub(hub.spawn().expect("the hub starts"));
     until("the hub's first line", || announced(&output).is_some());
     let announced = announced(&output).expect("it was there");
     let (url, join) = (announced["url"].as_str().expect("a URL"), announced["join"].as_str().expect("a token"));
@@ -109,7 +120,7 @@ fn three_agents_fill_the_matrix_with_nothing_but_the_program() {
     }
     let joined = std::time::Instant::now();
     let status = || fleet.run(0, &["fleet", "status", "--json", "--state", text(&hub_state)]);
-    let filled = || status()["matrix"]["available"]["filled"].as_u64();
+    let filled = || status()["matrix"]["with_value"].as_u64();
     until("six cells", || filled() == Some(6));
     println!("6 of 6 cells {:.1} s after the third join", joined.elapsed().as_secs_f64());
 

@@ -110,3 +110,23 @@ async fn light_runs_wait_for_others_and_say_when_they_met_some() {
     assert!(rtt.flags.is_empty(), "{rtt:?}");
     agent.stop().await;
 }
+
+#[tokio::test(start_paused = true)]
+async fn an_order_for_a_light_run_waits_and_is_not_forgotten() {
+    let world = World::new();
+    let agent = world.start("a");
+    let mut plan = world.plan(&["a", "b"], "a", 1);
+    plan.mesh.clear();
+    world.give(&plan).await;
+    pass(1).await;
+    let lease = format!("{{\"agent\":\"c\",\"run\":\"{}\"}}", uuid::Uuid::from_u128(4));
+    world.bus.put("lease_1", "host.b", lease).await;
+    pass(1).await;
+    world.say(&world.order("a", "b", "rtt", 9)).await;
+    pass(8).await;
+    assert!(world.log.lock().unwrap().is_empty());
+    world.bus.put("lease_1", "host.b", "null").await;
+    pass(8).await;
+    assert_eq!(world.log.lock().unwrap().len(), 1);
+    agent.stop().await;
+}

@@ -1,13 +1,16 @@
 //! Measurements as child processes of this very program.
 
+use std::fs::OpenOptions;
+use std::io::Write;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
-use std::path::PathBuf;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use async_trait::async_trait;
-use narrows_agent::{Measure, Outcome, Task};
+use narrows_agent::{Credential, Fence, Measure, Outcome, Task};
 use narrows_fleet::clock::Boot;
 use narrows_fleet::message::Hop;
 use narrows_units::Stamp;
@@ -22,6 +25,8 @@ use crate::leased::Until;
 /// Starts this program again for each measurement.
 pub(super) struct Children {
     pub(super) program: PathBuf,
+    /// Where keys for children lie while they run: the agent's own folder.
+    pub(super) folder: PathBuf,
     /// Ends a trace under way.
     pub(super) stop: Arc<AtomicBool>,
 }
@@ -48,7 +53,11 @@ impl Measure for Children {
     async fn run(&self, task: &Task, until: Option<watch::Receiver<Stamp<Boot>>>) -> Outcome {
         let leased = if until.is_some() { Until::Stdin } else { Until::Closed };
         let mut command = program(&self.program, leased);
-        if let Err(why) = arguments(&mut command, task) {
+        let key = match task.credential.as_ref().map(|credential| KeyFile::new(&self.folder, credential)).transpose() {
+            Ok(key) => key,
+            Err(error) => return Outcome { said: format!("the key to the peer: {error}"), ..Outcome::default() },
+        };
+        if let Err(why) = arguments(&mut command, task, key.as_ref().map(|key| key.0.as_path())) {
             return Outcome { said: why, ..Outcome::default() };
         }
         let mut child = match command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn() {
@@ -79,7 +88,7 @@ impl Measure for Children {
 }
 
 /// `narrows <kind> <host> -p <port> --json <flags..>`
-fn arguments(command: &mut Command, task: &Task) -> Result<(), String> {
+fn arguments(command: &mut Command, task: &Task, key: Option<&Path>) -> Result<(), String> {
     let wrong = || format!("\"{}\" is no address of a server", task.address);
     let (host, port) = task.address.rsplit_once(':').ok_or_else(wrong)?;
     let host = host.trim_matches(['[', ']']);
@@ -93,7 +102,34 @@ fn arguments(command: &mut Command, task: &Task) -> Result<(), String> {
     // `hops` walks towards any host; its -p is another one.
     let port_flag = if kind == "hops" { "--server-port" } else { "--port" };
     command.arg(port_flag).arg(port.to_string()).arg("--json").args(flags);
+    if let (Some(credential), Some(key)) = (&task.credential, key) {
+        command.arg("--psk-file").arg(key).arg("--key-name").arg(&credential.name);
+        if let Some(Fence { run, revision }) = task.fence {
+            command.arg("--run").arg(run.to_string()).arg("--fence").arg(revision.to_string());
+        }
+    }
     Ok(())
+}
+
+/// A key that only this user can read, for one child; removed when dropped.
+struct KeyFile(PathBuf);
+
+impl KeyFile {
+    fn new(folder: &Path, credential: &Credential) -> std::io::Result<Self> {
+        let path = folder.join("peer.key");
+        // One run at a time: what is there was left by a process that was killed.
+        let _ = std::fs::remove_file(&path);
+        let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path)?;
+        file.write_all(credential.secret.as_bytes())?;
+        Ok(Self(path))
+    }
+}
+
+impl Drop for KeyFile {
+    fn drop(&mut self) {
+        // It may have been removed with the folder.
+        let _ = std::fs::remove_file(&self.0);
+    }
 }
 
 /// Keeps standard input open, and writes there until when the child may send. Never ends while the
@@ -138,26 +174,46 @@ fn hops(traced: &route::Traced, host: IpAddr) -> Vec<Hop> {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
     use super::*;
 
-    fn line(words: &str, address: &str) -> Result<String, String> {
+    fn line(words: &str, address: &str, credential: Option<Credential>) -> Result<String, String> {
         let words = words.split(' ').map(ToOwned::to_owned).collect();
-        let task = Task { words, address: address.to_owned(), credential: None, fence: None };
+        let fence = credential.is_some().then_some(Fence { run: uuid::Uuid::nil(), revision: 7 });
+        let task = Task { words, address: address.to_owned(), credential, fence };
         let mut command = Command::new("narrows");
-        arguments(&mut command, &task)?;
+        arguments(&mut command, &task, Some(Path::new("/k")))?;
         let words: Vec<String> = command.as_std().get_args().map(|word| word.to_string_lossy().into_owned()).collect();
         Ok(words.join(" "))
     }
 
     #[test]
     fn a_child_gets_words_and_no_more() {
-        assert_eq!(line("rtt", "10.0.0.2:8620").unwrap(), "rtt 10.0.0.2 --port 8620 --json");
+        let plain = |words, address| line(words, address, None);
+        assert_eq!(plain("rtt", "10.0.0.2:8620").unwrap(), "rtt 10.0.0.2 --port 8620 --json");
         let throughput = "throughput 2001:db8::2 --port 99 --json -P 4";
-        assert_eq!(line("throughput -P 4", "[2001:db8::2]:99").unwrap(), throughput);
-        assert_eq!(line("hops -m 20", "h:1").unwrap(), "hops h --server-port 1 --json -m 20");
+        assert_eq!(plain("throughput -P 4", "[2001:db8::2]:99").unwrap(), throughput);
+        assert_eq!(plain("hops -m 20", "h:1").unwrap(), "hops h --server-port 1 --json -m 20");
         for wrong in ["10.0.0.2", "-o:8620", ":8620", "h:x"] {
-            assert!(line("rtt", wrong).is_err(), "{wrong}");
+            assert!(plain("rtt", wrong).is_err(), "{wrong}");
         }
+        let credential = Credential { name: "a@2951".to_owned(), secret: "00".repeat(32) };
+        let proved = line("burst", "h:1", Some(credential)).unwrap();
+        let fence = "--run 00000000-0000-0000-0000-000000000000 --fence 7";
+        assert_eq!(proved, format!("burst h --port 1 --json --psk-file /k --key-name a@2951 {fence}"));
+    }
+
+    #[test]
+    fn a_key_is_a_file_as_long_as_its_child_runs() {
+        let folder = tempfile::tempdir().unwrap();
+        let credential = Credential { name: "a@2951".to_owned(), secret: "00".repeat(32) };
+        let key = KeyFile::new(folder.path(), &credential).unwrap();
+        let about = std::fs::metadata(&key.0).unwrap();
+        assert_eq!((about.permissions().mode() & 0o777, about.len()), (0o600, 64));
+        let path = key.0.clone();
+        drop(key);
+        assert!(!path.exists());
     }
 
     #[test]

@@ -50,8 +50,21 @@ fn name_of(host: &str) -> String {
     if name.is_empty() { "agent".to_owned() } else { name.chars().take(narrows_fleet::keys::LONGEST_NAME).collect() }
 }
 
+/// As plans name it: `host:port`.
+pub(super) fn server_address(host: &str, port: u16) -> String {
+    let bare = host.trim_matches(['[', ']']);
+    if bare.contains(':') { format!("[{bare}]:{port}") } else { format!("{bare}:{port}") }
+}
+
 #[cfg(test)]
 mod tests {
+    #[test]
+    fn an_address_gets_its_port() {
+        for (host, address) in [("h.example", "h.example:7"), ("2001:db8::1", "[2001:db8::1]:7"), ("[::1]", "[::1]:7")] {
+            assert_eq!(super::server_address(host, 7), address);
+        }
+    }
+
     #[test]
     fn a_hosts_name_is_a_name_of_the_fleet() {
         for (host, name) in [("ams-1.example.net\n", "ams-1"), ("web_2", "web-2"), ("", "agent")] {

@@ -38,7 +38,8 @@ pub(super) fn run(args: &RunArgs) -> Result<Exit, Failure> {
     let program = program.map_err(|error| Failure::host(format!("where this program lies: {error}")))?;
     runtime()?.block_on(async {
         let Some(bus) = reached(&membership, key, stop).await? else { return Ok(Exit::Valid) };
-        let measure = Arc::new(Children { program: program.clone(), stop: Arc::clone(stop) });
+        let measure =
+            Arc::new(Children { program: program.clone(), folder: state.folder().to_owned(), stop: Arc::clone(stop) });
         let serve = server::Serve { program, port: membership.port };
         output::complain(&format!("agent {} of {}", membership.joined.agent, membership.hub));
         let parts = Parts {

@@ -1,6 +1,6 @@
 //! The server of this host, towards which the other agents measure: `narrows serve` as a child.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
@@ -18,9 +18,9 @@ pub(super) struct Serve {
 impl Serve {
     /// Starts it again whenever it ends.
     pub(super) async fn keep(&self, agent: &Agent) {
-        let mut wait = FIRST_WAIT;
+        let (mut wait, keys) = (FIRST_WAIT, agent.server_keys().await);
         loop {
-            let mut ended = std::pin::pin!(self.once());
+            let mut ended = std::pin::pin!(self.once(&keys));
             // One that lives this long listens.
             let why = tokio::select! {
                 why = &mut ended => why,
@@ -37,9 +37,9 @@ impl Serve {
     }
 
     /// Until it ends: why.
-    async fn once(&self) -> String {
+    async fn once(&self, keys: &Path) -> String {
         let mut command = program(&self.program, Until::Closed);
-        command.arg("serve").arg("--port").arg(self.port.to_string());
+        command.arg("serve").arg("--port").arg(self.port.to_string()).arg("--fleet-keys").arg(keys);
         let mut child = match command.stdout(Stdio::null()).spawn() {
             Ok(child) => child,
             Err(error) => return error.to_string(),
