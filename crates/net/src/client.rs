@@ -261,10 +261,20 @@ impl SocketWorld {
     }
 
     /// Leave to send trains of so many octets: within the light limits at once, else with the load
-    /// slot.
+    /// slot. A fleet's server has no load slot for a run without a lease, which therefore waits
+    /// until its train is light.
     fn admit(&mut self, ip_octets: u64) -> Result<Result<(), Refusal>, Error> {
         if self.control.conversation().holds(SlotKind::Load) || self.meter.admit(ip_octets, now()) {
             return Ok(Ok(()));
+        }
+        if self.options.key_name.is_some()
+            && self.options.lease.is_none()
+            && let Some(missing) = self.meter.wait_for(ip_octets, now())
+        {
+            self.wait(clock::now() + missing)?;
+            if self.meter.admit(ip_octets, now()) {
+                return Ok(Ok(()));
+            }
         }
         self.load_slot()
     }

@@ -39,6 +39,7 @@ fn an_agent_measures_and_loads_with_its_key_and_its_lease() {
     let mut serve = ServeOptions::loopback(host_facts(&HostFacts::ideal()));
     serve.fleet_keys = Some(FleetKeys::open_in(&file(&folder, "keys", &keys.to_string()), || 2951).unwrap());
     serve.limits.lease_time = Duration::ZERO;
+    (serve.limits.session.light_rate_bps, serve.limits.session.light_burst_octets) = (40_000_000, 100_000);
     let server = Running::start(serve).unwrap();
 
     let plain = options(&server, Direction::Forward);
@@ -55,6 +56,10 @@ fn an_agent_measures_and_loads_with_its_key_and_its_lease() {
     let mut light = connect(&named).unwrap();
     assert_eq!(light.version(), narrows_wire::VERSION);
     assert_eq!(train(&mut light, &Train::uniform(TrainId(1), 10, 1500, gap(100))).lost(), 0);
+    // Each train has nearly all octets that are light at once, so the next one waits for its turn.
+    for id in 2..5 {
+        assert_eq!(train(&mut light, &Train::uniform(TrainId(id), 60, 1500, gap(20))).lost(), 0);
+    }
     assert!(matches!(load(&mut light), Event::Refused(Refusal::ForbiddenByPeer)));
     assert!(light.refused_because().is_some_and(|text| text.contains("leased runs")), "{:?}", light.refused_because());
 
