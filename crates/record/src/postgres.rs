@@ -10,8 +10,13 @@ macro_rules! transact {
         loop {
             attempt += 1;
             let mut client = $record.client().await?;
+            let $tables = match client.transaction().await {
+                Ok(begun) => begun,
+                // The server went away while the connection waited for work: nothing was done.
+                Err(error) if error.is_closed() && attempt < ATTEMPTS => continue,
+                Err(error) => break Err(Error::from(Failed::from(error))),
+            };
             let done: Work<_> = async {
-                let $tables = client.transaction().await?;
                 let answer = $work.await?;
                 $tables.commit().await?;
                 Ok(answer)
@@ -82,7 +87,7 @@ impl std::fmt::Debug for Record {
 }
 
 impl Record {
-    /// Connects to `postgres://user:password@host/database`, and makes the tables if there are none.
+    /// Connects to `postgres://user:password@host/database`, and makes tables if there are none.
     /// TLS is required and checked unless the server is on this machine; `sslmode=disable` and
     /// `sslrootcert=FILE` say otherwise.
     pub async fn open(url: &str) -> Result<Self> {

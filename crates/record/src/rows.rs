@@ -267,7 +267,8 @@ pub struct Audit {
     pub at_ms: i64,
     /// Who: a person, an agent, or `hub`.
     pub who: String,
-    /// What was done: `token.made`, `agent.joined`, `agent.revoked`, `plan.applied`, `order.given`, ...
+    /// What was done: `token.made`, `agent.joined`, `agent.revoked`, `plan.applied`,
+    /// `order.given`, ...
     pub what: String,
     /// More about it, for people.
     pub text: String,

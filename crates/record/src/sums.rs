@@ -50,7 +50,7 @@ pub(crate) fn hours_of(range: Range) -> (i64, i64) {
     (range.since_ms.div_euclid(HOUR), range.until_ms.div_euclid(HOUR) + cut)
 }
 
-/// Sums of hours in so few points that all are shown: hours, else as few days a point as are enough.
+/// Sums of hours in at most so many points: hours, else as few days a point as are enough.
 pub(crate) fn thinned(hours: Vec<Point>, range: Range, points: usize) -> Vec<Point> {
     if hours.len() <= points {
         return hours;

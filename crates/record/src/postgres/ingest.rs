@@ -1,4 +1,4 @@
-//! Results, and all that follows from them: a dozen statements a batch, each with a column an array.
+//! Results, and all that follows from them: a dozen statements a batch, a column of each an array.
 //!
 //! Invariant: every batch takes its locks in one order, table after table and key after key. Two
 //! batches may wait for each other's end, not for each other.

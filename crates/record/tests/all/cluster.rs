@@ -79,8 +79,8 @@ impl Cluster {
     /// Ends the server in the midst of all.
     pub(crate) fn stop(&mut self) {
         let id = i32::try_from(self.server.id()).unwrap();
-        // Whoever works for the server ends too, which `kill -9` of this one process would not do at
-        // once. Nothing is written that was not written before.
+        // Its children end too, which they would not do at once after `kill -9` of this process.
+        // Nothing is written that was not written before.
         kill(Pid::from_raw(id), Signal::SIGQUIT).unwrap();
         self.server.wait().unwrap();
     }

@@ -6,10 +6,11 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use narrows_record::postgres::Record;
-use narrows_record::{Error, Record as _, open};
+use narrows_record::{Error, Record as _, RunFilter, open};
+use narrows_units::Metric;
 
 use crate::cluster::Cluster;
-use crate::common::{DAY, NOON, agents, available};
+use crate::common::{DAY, EVER, NOON, agents, available, name};
 use crate::moves::there_and_back;
 use crate::suite::{World, cases};
 
@@ -45,6 +46,48 @@ fn a_database_says_what_is_wrong_with_it() {
         let folder = tempfile::tempdir().unwrap();
         there_and_back(folder.path(), &cluster.url(&cluster.database(true))).await;
         a_lost_connection_comes_back(&mut cluster).await;
+    });
+}
+
+#[test]
+#[ignore = "soak: needs postgres"]
+fn a_hundred_kills_of_postgresql() {
+    run(async {
+        let mut cluster = Cluster::new().await;
+        let record = Record::open(&cluster.url(&cluster.database(true))).await.unwrap();
+        agents(&record, &["a"]).await;
+        let (mut acknowledged, mut open) = (0, 0);
+        // Any sequence does (Knuth's multiplier).
+        let mut random = 1_u64;
+        for kill in 0..100 {
+            let batch: Vec<_> =
+                (kill * 50 + 1..=kill * 50 + 50).map(|seq| available("a", seq, "b", NOON, 1e6)).collect();
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            let mut sent = record.ingest(&batch, NOON);
+            for _ in 0..(random >> 33) % 300 {
+                tokio::select! {
+                    biased;
+                    _ = &mut sent => break,
+                    () = tokio::task::yield_now() => {}
+                }
+            }
+            drop(sent);
+            cluster.stop();
+            cluster.start();
+            let done = record.ingest(&batch, NOON).await.unwrap();
+            acknowledged += done.known;
+            open += done.new;
+        }
+        let stored = &record.agents().await.unwrap()[0].stored;
+        assert_eq!(stored.ranges, [(1, 5_001)]);
+        let all = RunFilter { agent: None, target: None, kind: None, range: EVER, limit: usize::MAX };
+        assert_eq!(record.runs(&all).await.unwrap().len(), 5_000);
+        record.roll_up().await.unwrap();
+        let metric = Metric::AvailableIpCapacity;
+        let hours = record.series(&name("a"), &name("b"), metric, EVER, 1).await.unwrap();
+        assert_eq!(hours.iter().map(|hour| hour.count).sum::<u64>(), 5_000);
+        println!("100 kills: {acknowledged} results were there before they were sent again, {open} were not");
+        assert!(acknowledged > 0 && open > 0);
     });
 }
 
