@@ -38,7 +38,7 @@ pub trait Record: Send + Sync {
     /// Keeps results, each id once, with all that follows from them: newest values, newest routes,
     /// hours to be summed up again. A run of an agent that never was, or one that [`crate::unfit`]
     /// names, is an error of the whole batch: the caller has looked before. A run whose times
-    /// cannot be right, 35 days old or a day ahead, is kept and flagged, but nothing follows from it.
+    /// cannot be right, 35 days old or a day ahead, is kept and flagged; nothing follows from it.
     async fn ingest(&self, runs: &[Run], now_ms: i64) -> Result<Ingested>;
 
     /// Keeps what was no result, cut to 4 kB, for whoever looks for the reason.

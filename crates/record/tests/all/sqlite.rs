@@ -4,6 +4,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::Arc;
 
+use futures_util::future::join_all;
 use narrows_record::sqlite::Record;
 use narrows_record::{Error, open};
 
@@ -16,12 +17,13 @@ fn world(folder: &Path) -> World {
 
 #[tokio::test]
 async fn one_suite_holds_over_sqlite() {
-    for case in cases() {
+    join_all(cases().into_iter().map(|case| async move {
         let began = tokio::time::Instant::now();
         let folder = tempfile::tempdir().unwrap();
         (case.run)(&world(folder.path())).await;
         println!("{}: {} ms", case.name, began.elapsed().as_millis());
-    }
+    }))
+    .await;
 }
 
 #[tokio::test]
