@@ -78,8 +78,7 @@ pub(crate) fn id(network: &Network, segment: SegmentIndex) -> String {
     let ids: BTreeSet<u64> =
         network.graph.segments()[segment.0 as usize].links.iter().map(|link| network.id(*link)).collect();
     let text: Vec<String> = ids.iter().map(ToString::to_string).collect();
-    let [a, b, c, d, e, f, ..]: [u8; 32] = Sha256::digest(text.join(" ")).into();
-    crate::hex::text(&[a, b, c, d, e, f])
+    crate::hex::text(&Sha256::digest(text.join(" "))[..6])
 }
 
 /// From its first end to its last.

@@ -128,7 +128,7 @@ impl Input<'_> {
     }
 
     /// A book with all that is reserved, for these wants.
-    pub(crate) fn book(&self, wants: &[Want<'_>]) -> Shelf {
+    pub(crate) fn book(&self, wants: &[Want<'_>]) -> Room {
         let mut peaks: BTreeMap<&Resource, BitRate> = BTreeMap::new();
         for want in wants {
             for resource in &want.resources {
@@ -159,13 +159,13 @@ impl Input<'_> {
                 book.hold(*id, slot, stamp(held.begin_ms), millis(held.end_ms - held.begin_ms), octets);
             }
         }
-        Shelf { book, ids }
+        Room { book, ids }
     }
 
     /// The timetable: what stays where it was, and what is new.
     pub(crate) fn timetable(&self) -> Timetable {
         let wants = self.wants();
-        let mut shelf = self.book(&wants);
+        let mut room = self.book(&wants);
         let kept = self.kept(&wants);
         let mut table = Timetable {
             runs: kept.iter().map(|(_, agent, run)| ((*agent).clone(), (*run).clone())).collect(),
@@ -181,15 +181,15 @@ impl Input<'_> {
                 kept.iter().filter(|(of, ..)| *of == number).map(|(_, _, run)| stamp(run.at_ms)).collect();
             for (earliest, latest) in windows(want.every, succeeded, from, rest) {
                 if !has.iter().any(|at| (earliest..latest).contains(at)) {
-                    requests.push(shelf.request(want, requests.len() as u64, (earliest, latest), succeeded));
+                    requests.push(room.request(want, requests.len() as u64, (earliest, latest), succeeded));
                     of.push(number);
                 }
             }
         }
-        let made = compile(&mut shelf.book, &requests, self.seed);
+        let made = compile(&mut room.book, &requests, self.seed);
         for placed in &made.placed {
             let (want, request) = (&wants[of[index(placed.run)]], &requests[index(placed.run)]);
-            let run = shelf.run(want, request, placed.begin, &placed.slots);
+            let run = room.run(want, request, placed.begin, &placed.slots);
             table.added.extend(reservations(want.source, &run));
             table.runs.push((want.source.clone(), run));
         }
@@ -202,12 +202,12 @@ impl Input<'_> {
                     agent: want.source.clone(),
                     target: want.target.clone(),
                     command: want.command.words().join(" "),
-                    reason: shelf.book.explain(*refusal),
+                    reason: room.book.explain(*refusal),
                 });
             }
         }
         table.runs.sort_by_key(|(_, run)| (run.at_ms, run.id));
-        table.keys = shelf.uses(&table.runs);
+        table.keys = room.uses(&table.runs);
         table
     }
 
@@ -255,12 +255,12 @@ impl Input<'_> {
 }
 
 /// A book with the resources that it knows.
-pub(crate) struct Shelf {
+pub(crate) struct Room {
     pub(crate) book: Book,
     ids: BTreeMap<Resource, (ResourceId, u32, Budget)>,
 }
 
-impl Shelf {
+impl Room {
     pub(crate) fn request(
         &self,
         want: &Want<'_>,

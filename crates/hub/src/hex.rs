@@ -2,7 +2,8 @@
 
 /// Two digits an octet.
 pub(crate) fn text(octets: &[u8]) -> String {
-    octets.iter().map(|octet| format!("{octet:02x}")).collect()
+    let digit = |half: u8| char::from_digit(u32::from(half), 16).unwrap_or('0');
+    octets.iter().flat_map(|octet| [digit(octet >> 4), digit(octet & 15)]).collect()
 }
 
 /// The octets of a text that has exactly so many.

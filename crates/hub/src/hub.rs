@@ -45,6 +45,8 @@ pub struct Parts {
     pub bus_address: BusAddress,
     /// The bucket of leases is `lease_<generation>`.
     pub lease_generation: u32,
+    /// Octets of results that the bus keeps at most.
+    pub bus_octets: u64,
     /// Whose fleet.
     pub tenant: Name,
     /// This host, as others reach it: the address of agents that join from this very host.
@@ -89,7 +91,12 @@ pub struct Hub {
 impl Hub {
     /// Makes what is missing on the bus, and reads who belongs to the fleet.
     pub async fn open(parts: Parts) -> Result<Arc<Self>> {
-        parts.bus.provide(&BusSettings::fleet(parts.lease_generation)).await?;
+        let mut settings = BusSettings::fleet(parts.lease_generation);
+        settings.stream.max_octets = parts.bus_octets;
+        for bucket in &mut settings.buckets {
+            bucket.max_octets = bucket.max_octets.min(parts.bus_octets / 20);
+        }
+        parts.bus.provide(&settings).await?;
         parts.directory.replace(parts.record.agents().await?);
         let hub = Self {
             keys: parts.keys,

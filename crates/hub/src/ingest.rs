@@ -1,6 +1,6 @@
 //! Takes results from the bus into the record: each once, whatever is delivered twice.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -91,9 +91,9 @@ impl Hub {
     /// Counts and tells; returns whose results they were.
     fn noticed(&self, runs: &[Run], now: i64) -> Vec<Name> {
         let mut lag = 0;
-        let mut agents: BTreeMap<&Name, ()> = BTreeMap::new();
+        let mut agents: BTreeSet<&Name> = BTreeSet::new();
         for run in runs {
-            agents.insert(&run.agent, ());
+            agents.insert(&run.agent);
             self.counters.run(run.exit);
             lag = lag.max(now - run.began_ms - i64::try_from(run.length_ms).unwrap_or(i64::MAX));
             if let Origin::Order(order) = run.origin {
@@ -104,7 +104,7 @@ impl Hub {
         }
         self.counters.lag(lag);
         self.news.notify_one();
-        agents.into_keys().cloned().collect()
+        agents.into_iter().cloned().collect()
     }
 
     async fn refuse(&self, delivery: &Delivery, why: &str) -> Result<()> {

@@ -52,14 +52,14 @@ impl Keys {
     pub fn open(folder: &Path, names: &[String]) -> Result<Self> {
         let mut builder = DirBuilder::new();
         builder.recursive(true).mode(0o700);
-        builder.create(folder).map_err(|error| fault(folder, error))?;
+        builder.create(folder).map_err(|error| fault(folder, &error))?;
         let key = folder.join("key.pem");
-        let pem = kept(&key, || Ok(KeyPair::generate().map_err(|error| fault(&key, error))?.serialize_pem()))?;
-        let pair = KeyPair::from_pem(&pem).map_err(|error| fault(&key, error))?;
+        let pem = kept(&key, || Ok(KeyPair::generate().map_err(|error| fault(&key, &error))?.serialize_pem()))?;
+        let pair = KeyPair::from_pem(&pem).map_err(|error| fault(&key, &error))?;
         let certificate = folder.join("cert.pem");
         kept(&certificate, || {
-            let params = CertificateParams::new(names.to_vec()).map_err(|error| fault(&certificate, error))?;
-            Ok(params.self_signed(&pair).map_err(|error| fault(&certificate, error))?.pem())
+            let params = CertificateParams::new(names.to_vec()).map_err(|error| fault(&certificate, &error))?;
+            Ok(params.self_signed(&pair).map_err(|error| fault(&certificate, &error))?.pem())
         })?;
         let seed = folder.join("sign.seed");
         let sign = Key::from_seed(kept(&seed, || Ok(Key::new().seed()))?.trim());
@@ -69,13 +69,14 @@ impl Keys {
         Ok(Self {
             folder: folder.to_owned(),
             key_hash: Sha256::digest(pair.subject_public_key_info()).into(),
-            sign: sign.map_err(|error| fault(&seed, error))?,
+            sign: sign.map_err(|error| fault(&seed, &error))?,
             tenant: hex::octets(tenant.trim()).ok_or_else(|| fault(&secret, "is no 32 octets in hexadecimal"))?,
             view: view.trim().to_owned(),
         })
     }
 
     /// A message with its signature.
+    #[expect(clippy::missing_panics_doc, reason = "messages have no keys that are no text")]
     pub fn signed(&self, message: &impl Serialize) -> Signed {
         let message = serde_json::to_string(message).expect("messages have no keys that are no text");
         let signature = hex::text(&self.sign.sign(message.as_bytes()));
@@ -85,8 +86,8 @@ impl Keys {
     /// Says where the hub is.
     pub fn write_hub_file(&self, url: &str) -> Result<()> {
         let file = HubFile { url: url.to_owned(), key_hash: hex::text(&self.key_hash) };
-        let text = serde_json::to_string(&file).expect("two texts");
         let path = self.folder.join("hub.json");
+        let text = serde_json::to_string(&file).map_err(|error| fault(&path, &error))?;
         // An older one may be there.
         drop(std::fs::remove_file(&path));
         write(&path, &text)
@@ -97,12 +98,12 @@ impl HubFile {
     /// Reads that of a state directory.
     pub fn read(folder: &Path) -> Result<Self> {
         let path = folder.join("hub.json");
-        let text = std::fs::read_to_string(&path).map_err(|error| fault(&path, error))?;
-        serde_json::from_str(&text).map_err(|error| fault(&path, error))
+        let text = std::fs::read_to_string(&path).map_err(|error| fault(&path, &error))?;
+        serde_json::from_str(&text).map_err(|error| fault(&path, &error))
     }
 }
 
-fn fault(path: &Path, why: impl ToString) -> Error {
+fn fault(path: &Path, why: &(impl ToString + ?Sized)) -> Error {
     Error::State { path: path.to_owned(), why: why.to_string() }
 }
 
@@ -115,7 +116,7 @@ fn kept(path: &Path, make: impl FnOnce() -> Result<String>) -> Result<String> {
             write(path, &text)?;
             Ok(text)
         }
-        Err(error) => Err(fault(path, error)),
+        Err(error) => Err(fault(path, &error)),
     }
 }
 
@@ -125,7 +126,7 @@ fn write(path: &Path, text: &str) -> Result<()> {
         file.write_all(text.as_bytes())?;
         file.sync_all()
     });
-    written.map_err(|error| fault(path, error))
+    written.map_err(|error| fault(path, &error))
 }
 
 #[cfg(test)]

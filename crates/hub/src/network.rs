@@ -67,9 +67,10 @@ impl Network {
     fn number(&self, link: LinkIndex) -> u64 {
         let link = self.graph.links()[link.0 as usize];
         let text = format!("{} {} {}", self.place(link.from), link.silent, self.place(link.to));
-        let [a, b, c, d, e, f, g, h, ..]: [u8; 32] = Sha256::digest(text).into();
+        let digest: [u8; 32] = Sha256::digest(text).into();
+        let number = digest.first_chunk().map_or(0, |eight| u64::from_be_bytes(*eight));
         // 53 bits: a browser counts in doubles.
-        u64::from_be_bytes([a, b, c, d, e, f, g, h]) >> 11
+        number >> 11
     }
 
     /// The links between routers on the way: those that end at a host are excluded by the host.

@@ -182,12 +182,12 @@ impl Hub {
             let (source, target) = (order.agent.clone(), order.target.clone());
             let want = input.want((&source, &target), command, crate::compile::LENGTH);
             let wants = [want];
-            let mut shelf = input.book(&wants);
+            let mut room = input.book(&wants);
             let window = (stamp(at), stamp(at) + crate::compile::LENGTH);
-            let request = shelf.request(&wants[0], 0, window, None);
-            let found = shelf.book.order(&request);
-            let found = found.map_err(|refusal| Error::Request(shelf.book.explain(refusal)))?;
-            let run = shelf.run(&wants[0], &request, found.begin, &found.slots);
+            let request = room.request(&wants[0], 0, window, None);
+            let found = room.book.order(&request);
+            let found = found.map_err(|refusal| Error::Request(room.book.explain(refusal)))?;
+            let run = room.run(&wants[0], &request, found.begin, &found.slots);
             order.keys.clone_from(&run.keys);
             (order.at_ms, order.length_ms, order.octets) = (ms(found.begin), run.length_ms, run.octets);
             order.not_after_ms = order.at_ms + i64::try_from(run.length_ms).unwrap_or(i64::MAX);

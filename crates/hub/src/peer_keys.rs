@@ -1,5 +1,5 @@
 //! Keys by which agents know each other at their servers: HKDF-SHA-256 (RFC 5869) from one secret
-//! of the fleet, as SCION's DRKey has it. A server needs one key for all its clients of a week.
+//! of the fleet, as `DRKey` of SCION has it. A server needs one key for all its clients of a week.
 //!
 //! `K_b = HKDF(tenant, "narrows 4 server\0" b "\0" week)`, `K_ab = HKDF(K_b, "narrows 4 client\0" a
 //! "\0" week)`; weeks are decimal text, counted since 1970.

@@ -60,7 +60,9 @@ impl Hub {
         let now = self.now();
         if planner.published.is_none() {
             let published = self.read_published().await?;
-            published.values().for_each(|(_, plan)| self.note_serial(plan));
+            for (_, plan) in published.values() {
+                self.note_serial(plan);
+            }
             planner.published = Some(published);
         }
         if planner.begin_ms + RENEW_MS <= now || planner.begin_ms > now {

@@ -30,6 +30,8 @@ pub struct Settings {
     pub state: PathBuf,
     /// The servers of NATS; the bus is in this process if there are none.
     pub nats: Vec<String>,
+    /// Octets of results that the bus keeps at most.
+    pub bus_octets: u64,
     /// Whose fleet.
     pub tenant: Name,
 }
@@ -60,20 +62,16 @@ impl Server {
         keys.write_hub_file(&url)?;
         let (directory, generation) = (Directory::default(), generation(&*record).await?);
         let bucket = format!("lease_{generation}");
-        let (bus, embedded, bus_address) = match settings.nats.first() {
-            Some(server) => {
-                let options = nats::Options { key: Some(keys.sign.clone()), ..nats::Options::new(server, "hub") };
-                let client: Arc<dyn Bus> = Arc::new(nats::Client::connect(options).await?);
-                let servers = settings.nats.iter().map(|server| without_user(server)).collect();
-                (client, None, BusAddress::Nats { servers, jwt: None, authority: None })
-            }
-            None => {
-                let file = settings.state.join("bus.db");
-                let server = embedded::Server::open(&file, directory.admission(&bucket), embedded::Limits::default())?;
-                let client: Arc<dyn Bus> = Arc::new(server.local());
-                let wss = format!("wss://{host}:{}/bus", address.port());
-                (client, Some(server), BusAddress::Embedded { url: wss })
-            }
+        let (bus, embedded, bus_address): (Arc<dyn Bus>, _, _) = if let Some(server) = settings.nats.first() {
+            let options = nats::Options { key: Some(keys.sign.clone()), ..nats::Options::new(server, "hub") };
+            let client = Arc::new(nats::Client::connect(options).await?);
+            let servers = settings.nats.iter().map(|server| without_user(server)).collect();
+            (client, None, BusAddress::Nats { servers, jwt: None, authority: None })
+        } else {
+            let file = settings.state.join("bus.db");
+            let server = embedded::Server::open(&file, directory.admission(&bucket), embedded::Limits::default())?;
+            let url = format!("wss://{host}:{}/bus", address.port());
+            (Arc::new(server.local()), Some(server), BusAddress::Embedded { url })
         };
         connected(&*bus).await?;
         let (feed, cutter) = (Feed::default(), embedded.clone());
@@ -85,6 +83,7 @@ impl Server {
             directory,
             bus_address,
             lease_generation: generation,
+            bus_octets: settings.bus_octets,
             tenant: settings.tenant.clone(),
             own_host,
             clock: clock(),
@@ -180,14 +179,14 @@ fn own_address(any: IpAddr) -> IpAddr {
 }
 
 fn first_address() -> Option<IpAddr> {
-    let interfaces = nix::ifaddrs::getifaddrs().ok()?;
+    let mut interfaces = nix::ifaddrs::getifaddrs().ok()?;
     let address = |interface: nix::ifaddrs::InterfaceAddress| {
         let address = interface.address?;
         let four = address.as_sockaddr_in().map(|four| IpAddr::V4(four.ip()));
         let six = || address.as_sockaddr_in6().map(|six| IpAddr::V6(six.ip()));
         four.or_else(six).filter(|address| !address.is_loopback() && !is_link_local(*address))
     };
-    interfaces.filter_map(address).next()
+    interfaces.find_map(address)
 }
 
 const fn is_link_local(address: IpAddr) -> bool {

@@ -50,7 +50,7 @@ pub(crate) async fn sites(State(app): State<App>) -> Answer {
         });
         json!({ "name": name, "hosts": hosts.get(name).cloned().unwrap_or_default(), "access": access })
     };
-    app.answer(json!({ "sites": ground.fleet.sites.iter().map(row).collect::<Vec<_>>() }))
+    Ok(app.answer(json!({ "sites": ground.fleet.sites.iter().map(row).collect::<Vec<_>>() })))
 }
 
 /// Who changed what, the newest first.
@@ -63,7 +63,7 @@ pub(crate) async fn audit(State(app): State<App>, asked: Asked) -> Answer {
     let before = before.map_err(|_| Problem::bad_request("`before` is a number"))?;
     let limit = asked.count("limit", 100, 500)?;
     let entries = app.hub().record.audits(before, limit).await.map_err(crate::Error::from)?;
-    app.answer(json!({ "entries": entries }))
+    Ok(app.answer(json!({ "entries": entries })))
 }
 
 /// What fires now.
@@ -102,7 +102,7 @@ pub(crate) async fn token(
 ) -> Answer {
     let Json(wish) = body.map_err(|error| unread(&error))?;
     let token = app.hub().token(wish.uses, &who(from)).await?;
-    app.answer(json!({ "join": token.to_string() }))
+    Ok(app.answer(json!({ "join": token.to_string() })))
 }
 
 /// Throws an agent out.
@@ -116,7 +116,7 @@ pub(crate) async fn revoke(
 ) -> Answer {
     let name = name.parse::<Name>().map_err(|error| Problem::not_found(&error.to_string()))?;
     app.hub().revoke(&name, &who(from)).await?;
-    app.answer(json!({ "revoked": name }))
+    Ok(app.answer(json!({ "revoked": name })))
 }
 
 /// Takes a host into the fleet: the token that it shows is the proof.

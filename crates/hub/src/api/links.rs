@@ -42,7 +42,7 @@ pub(crate) async fn links(State(app): State<App>, asked: Asked) -> Answer {
         }))
     };
     let links: Vec<Value> = (0..network.graph.links().len()).filter_map(row).collect();
-    app.answer(json!({ "links": links }))
+    Ok(app.answer(json!({ "links": links })))
 }
 
 /// Links that hold measured paths back, those of most paths first.
@@ -65,13 +65,13 @@ pub(crate) async fn bottlenecks(State(app): State<App>, asked: Asked) -> Answer 
         row["candidates"] = json!(candidates);
         row
     });
-    app.answer(json!({
+    Ok(app.answer(json!({
         "metric": asked.text("metric").unwrap_or("available"), "unit": metric.unit(),
         "measured_pairs": located.latest.len(), "located_pairs": named.len(),
         "bottlenecks": all.iter().map(|one| row(app.hub(), &found, located, one)).collect::<Vec<_>>(),
         "undecided": undecided.collect::<Vec<_>>(),
         "next": bottlenecks::next(network, located, 10).into_iter().map(pair).collect::<Vec<_>>(),
-    }))
+    })))
 }
 
 fn row(hub: &Hub, found: &Findings, located: &Located, one: &Bottleneck) -> Value {
@@ -105,5 +105,5 @@ pub(crate) async fn prove(
     Path(id): Path<String>,
 ) -> Answer {
     app.hub().prove(&id, &who(from)).await?;
-    app.answer(json!({ "id": id }))
+    Ok(app.answer(json!({ "id": id })))
 }

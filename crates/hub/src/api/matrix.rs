@@ -53,10 +53,10 @@ pub(crate) async fn matrix(State(app): State<App>, asked: Asked) -> Answer {
     };
     let (names, cells) =
         if by == "site" { of_sites(&app, metric).await? } else { of_hosts(&app, metric, hosts).await? };
-    app.answer(json!({
+    Ok(app.answer(json!({
         "metric": asked.text("metric").unwrap_or("available"), "unit": metric.unit(), "by": by,
         "sources": names, "targets": names, "cells": cells,
-    }))
+    })))
 }
 
 async fn of_sites(app: &App, metric: Metric) -> Result<(Vec<Name>, Vec<Cell>), Problem> {
@@ -191,11 +191,11 @@ pub(crate) async fn pairs(State(app): State<App>, asked: Asked) -> Answer {
         let [value, low, high] = [one.value, one.low, one.high].map(narrows_units::BitRate::as_f64);
         Some(json!({ "metric": metric, "value": value, "low": low, "high": high, "segment": segment }))
     });
-    app.answer(json!({
+    Ok(app.answer(json!({
         "source": source, "target": target, "values": values, "reverse": reverse,
         "route": route.as_ref().map(|seen| &seen.hops), "route_since_ms": route.as_ref().map(|seen| seen.since_ms),
         "runs": runs, "inferred": inferred.collect::<Vec<_>>(),
-    }))
+    })))
 }
 
 /// Values of one metric over one pair.
@@ -211,7 +211,7 @@ pub(crate) async fn series(State(app): State<App>, asked: Asked) -> Answer {
     let (metric, range) = (asked.metric(Metric::AvailableIpCapacity)?, asked.range()?);
     let points = asked.count("points", 500, 2_000)?;
     let points = app.hub().record.series(&source, &target, metric, range, points).await.map_err(Error::from)?;
-    app.answer(json!({ "points": points }))
+    Ok(app.answer(json!({ "points": points })))
 }
 
 /// How old a value may be that is shown: a capacity holds for weeks.

@@ -19,14 +19,14 @@ use crate::error::Error;
 #[utoipa::path(get, path = "/api/v1/plan", tag = "read", responses((status = 200, body = crate::view::PlanView)))]
 pub(crate) async fn plan(State(app): State<App>) -> Answer {
     let view = app.hub().plan_view().await?;
-    app.answer(serde_json::to_value(view).unwrap_or_default())
+    Ok(app.answer(serde_json::to_value(view).unwrap_or_default()))
 }
 
 /// The fleet's configuration.
 #[utoipa::path(get, path = "/api/v1/config", tag = "read", responses((status = 200, body = Object)))]
 pub(crate) async fn config(State(app): State<App>) -> Answer {
     let toml = app.hub().config().await?;
-    app.answer(json!({ "toml": toml }))
+    Ok(app.answer(json!({ "toml": toml })))
 }
 
 /// A configuration.
@@ -52,13 +52,13 @@ pub(crate) async fn set_config(
     let hub = app.hub();
     let (changes, plan) =
         if wish.dry_run { hub.dry_run(&wish.toml).await? } else { hub.apply(&wish.toml, &who(from)).await? };
-    app.answer(json!({ "changes": changes, "plan": plan }))
+    Ok(app.answer(json!({ "changes": changes, "plan": plan })))
 }
 
 /// The orders since the hub began, the newest first.
 #[utoipa::path(get, path = "/api/v1/orders", tag = "read", responses((status = 200, body = Object)))]
 pub(crate) async fn orders(State(app): State<App>) -> Answer {
-    app.answer(json!({ "orders": app.hub().orders.rows() }))
+    Ok(app.answer(json!({ "orders": app.hub().orders.rows() })))
 }
 
 /// A run that somebody wants now.
@@ -84,5 +84,5 @@ pub(crate) async fn order(
     let name = |text: &str| text.parse::<Name>().map_err(|error| Error::Request(error.to_string()));
     let (source, target) = (name(&wish.source)?, name(&wish.target)?);
     let row = app.hub().order_at(&source, &target, &wish.command, &who(from), None).await?;
-    app.answer(serde_json::to_value(row).unwrap_or_default())
+    Ok(app.answer(serde_json::to_value(row).unwrap_or_default()))
 }

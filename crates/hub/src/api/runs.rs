@@ -28,7 +28,7 @@ pub(crate) async fn runs(State(app): State<App>, asked: Asked) -> Answer {
         limit: asked.count("limit", 200, 5_000)?,
     };
     let runs = app.hub().record.runs(&filter).await.map_err(Error::from)?;
-    app.answer(json!({ "runs": runs }))
+    Ok(app.answer(json!({ "runs": runs })))
 }
 
 /// One run with its values, routes and evidence.
@@ -37,5 +37,5 @@ pub(crate) async fn runs(State(app): State<App>, asked: Asked) -> Answer {
 pub(crate) async fn one(State(app): State<App>, Path(id): Path<String>) -> Answer {
     let id: Uuid = id.parse().map_err(|_| Problem::not_found("a run's number is a UUID"))?;
     let run = app.hub().record.run(id).await.map_err(Error::from)?;
-    app.answer(serde_json::to_value(run).unwrap_or_default())
+    Ok(app.answer(serde_json::to_value(run).unwrap_or_default()))
 }

@@ -13,7 +13,7 @@ use narrows_units::{BitRate, Metric, rounded};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-use super::{CONFIG, DAY_MS, EPOCHS_A_DAY, MOST_DAILY};
+use super::{DAY_MS, EPOCHS_A_DAY, MOST_DAILY};
 use crate::compile::{Input, LENGTH};
 use crate::error::Result;
 use crate::hub::Hub;

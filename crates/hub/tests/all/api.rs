@@ -4,14 +4,15 @@ use std::sync::Arc;
 
 use narrows_bus::embedded::{Address, Client, Limits};
 use narrows_bus::{Bus, Key, pinned};
-use narrows_fleet::message::{BusAddress, Joined, Plan, Signed};
+use narrows_fleet::message::{BusAddress, Exit, Joined, Plan, Signed};
 use narrows_hub::{HubFile, JoinToken, Server, Settings};
+use narrows_units::Metric;
 use rustls::pki_types::ServerName;
 use rustls::{ClientConnection, StreamOwned};
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
-use crate::world::{name, request, soon, until};
+use crate::world::{Agent, name, request, soon, stored, until};
 
 /// A hub that serves, on loopback.
 struct Served {
@@ -20,7 +21,7 @@ struct Served {
     token: JoinToken,
     folder: tempfile::TempDir,
     stop: oneshot::Sender<()>,
-    served: tokio::task::JoinHandle<narrows_hub::Result<()>>,
+    serving: tokio::task::JoinHandle<narrows_hub::Result<()>>,
 }
 
 impl Served {
@@ -32,14 +33,15 @@ impl Served {
             hosts: Vec::new(),
             state: folder.path().to_owned(),
             nats: Vec::new(),
+            bus_octets: 1_000_000_000,
             tenant: name("default"),
         };
         let server = Server::bind(&settings, record).await.unwrap();
         let token = server.hub().token(3, "test").await.unwrap();
         let (stop, stopped) = oneshot::channel();
         let url = server.url().to_owned();
-        let served = tokio::spawn(server.run(async move { drop(stopped.await) }));
-        Self { url, key_hash: token.key_hash, token, folder, stop, served }
+        let serving = tokio::spawn(server.run(async move { drop(stopped.await) }));
+        Self { url, key_hash: token.key_hash, token, folder, stop, serving }
     }
 
     async fn ask(&self, method: &'static str, path: &str, body: Value) -> (u16, Value) {
@@ -103,7 +105,7 @@ async fn a_host_joins_and_connects_by_one_port() {
     let (status, problem) = served.ask("POST", "/api/v1/join", serde_json::to_value(&join).unwrap()).await;
     assert_eq!((status, &problem["status"]), (403, &json!(403)), "{problem}");
     served.stop.send(()).unwrap();
-    soon(served.served).await.unwrap().unwrap();
+    soon(served.serving).await.unwrap().unwrap();
     let file = HubFile::read(served.folder.path()).unwrap();
     assert_eq!(file.url, served.url);
 }
@@ -183,4 +185,45 @@ async fn the_description_names_every_route() {
             assert!(operation["responses"].as_object().is_some_and(|all| !all.is_empty()), "{method} {path}");
         }
     }
+}
+
+#[tokio::test]
+async fn what_agents_find_is_in_the_matrix() {
+    let served = Served::new().await;
+    let mut agents = Vec::new();
+    for wanted in ["a", "b"] {
+        let key = Key::new();
+        let join = request(wanted, &served.token.to_string(), &key, &[]);
+        let (_, joined) = served.ask("POST", "/api/v1/join", serde_json::to_value(&join).unwrap()).await;
+        let joined: Joined = serde_json::from_value(joined).unwrap();
+        let BusAddress::Embedded { url } = joined.bus.clone() else { panic!("{joined:?}") };
+        let bus =
+            Client::connect(Address { url, tls: Some(Arc::new(pinned(served.key_hash))) }, key, Limits::default());
+        until(&bus, |now| now.server.is_some()).await;
+        agents.push(Agent::new(joined, bus));
+    }
+    let now = served.ask("GET", "/api/v1/agents", json!({})).await.1["now_ms"].as_i64().unwrap();
+    let mut kept = agents[0].subscribe("stored").await;
+    let available = agents[0].run(&name("b"), "available", Metric::AvailableIpCapacity, 100.0, now - 5_000);
+    agents[0].publish(&available).await;
+    let mut failed = agents[0].run(&name("b"), "rtt", Metric::RoundTripTime, 1.0, now - 4_000);
+    (failed.exit, failed.reason) = (Exit::PeerFailed, Some("it does not answer".to_owned()));
+    failed.values.clear();
+    agents[0].publish(&failed).await;
+    while !stored(&soon(kept.next()).await.unwrap()).has(2) {}
+    let (_, matrix) = served.ask("GET", "/api/v1/matrix?metric=available", json!({})).await;
+    let cell = &matrix["cells"][0];
+    assert_eq!((&matrix["sources"], matrix["cells"].as_array().unwrap().len()), (&json!(["a", "b"]), 1));
+    assert_eq!((&cell["state"], &cell["value"], &cell["run"]), (&json!("value"), &json!(1e8), &json!(available.id)));
+    let (_, matrix) = served.ask("GET", "/api/v1/matrix?metric=rtt", json!({})).await;
+    let cell = &matrix["cells"][0];
+    assert_eq!((&cell["state"], &cell["reason"]), (&json!("failed"), &json!("it does not answer")));
+    let (_, pair) = served.ask("GET", "/api/v1/pairs?source=a&target=b", json!({})).await;
+    assert_eq!((pair["values"].as_array().unwrap().len(), pair["runs"].as_array().unwrap().len()), (1, 2), "{pair}");
+    let (_, run) = served.ask("GET", &format!("/api/v1/runs/{}", available.id), json!({})).await;
+    assert_eq!(run["values"][0]["value"], 1e8);
+    let (_, runs) = served.ask("GET", "/api/v1/runs?kind=rtt&since=1h", json!({})).await;
+    assert_eq!(runs["runs"][0]["exit"], "peer_failed");
+    let (_, metrics) = served.text("GET", "/metrics", json!({})).await;
+    assert!(metrics.lines().any(|line| line == "narrows_hub_runs_total{outcome=\"done\"} 1"), "{metrics}");
 }

@@ -1,6 +1,8 @@
 //! A hub in this process, with the embedded bus and SQLite, and agents that act by the messages
 //! alone.
 
+#![expect(clippy::unwrap_used, reason = "a test that cannot prepare has failed")]
+
 mod api;
 mod fleet;
 mod plans;

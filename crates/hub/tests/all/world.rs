@@ -42,7 +42,6 @@ pub(crate) struct World {
 pub(crate) struct Agent {
     pub(crate) joined: Joined,
     pub(crate) bus: Client,
-    pub(crate) key: Key,
     seq: u64,
 }
 
@@ -77,6 +76,7 @@ fn parts(
         directory,
         bus_address: BusAddress::Embedded { url: url.to_owned() },
         lease_generation: 1,
+        bus_octets: 1_000_000_000,
         tenant: name("default"),
         own_host: "10.0.0.1".parse().unwrap(),
         clock: Arc::new(move || clock.load(Ordering::Relaxed)),
@@ -137,7 +137,7 @@ impl World {
         let joined = self.hub.join(&join, "10.0.0.7".parse().unwrap()).await.unwrap();
         let bus = self.connect(&key);
         until(&bus, |now| now.server.is_some()).await;
-        Agent { joined, bus, key, seq: 0 }
+        Agent::new(joined, bus)
     }
 
     pub(crate) fn connect(&self, key: &Key) -> Client {
@@ -185,6 +185,10 @@ pub(crate) fn request(wanted: &str, token: &str, key: &Key, labels: &[(&str, &st
 }
 
 impl Agent {
+    pub(crate) fn new(joined: Joined, bus: Client) -> Self {
+        Self { joined, bus, seq: 0 }
+    }
+
     pub(crate) fn name(&self) -> &Name {
         &self.joined.agent
     }

@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use narrows_hub::{Server, Settings};
+use narrows_units::Octets;
 use nix::sys::stat::{Mode, umask};
 use serde_json::json;
 
@@ -27,6 +28,10 @@ pub(crate) struct RunArgs {
     /// one cluster
     #[arg(long, value_name = "URL", default_value = "embedded")]
     bus: Vec<String>,
+    /// Results that the bus keeps for at most a week, while the record does not take them; the same
+    /// as before for a bus that was used before
+    #[arg(long, value_name = "OCTETS", default_value = "20 GB")]
+    bus_size: Octets,
     #[command(flatten)]
     place: PlaceArgs,
     /// Print one JSON object in one line: url, join, token
@@ -45,7 +50,8 @@ pub(super) fn run(args: &RunArgs) -> Result<Exit, Failure> {
     let state = args.place.state();
     std::fs::create_dir_all(&state).map_err(|error| Failure::host(format!("{}: {error}", state.display())))?;
     let tenant = "default".parse().expect("a name");
-    let settings = Settings { listen: args.listen, hosts: args.hosts.clone(), state, nats, tenant };
+    let (listen, hosts, bus_octets) = (args.listen, args.hosts.clone(), args.bus_size.count());
+    let settings = Settings { listen, hosts, state, nats, bus_octets, tenant };
     runtime()?.block_on(async {
         let record = open(&args.place.store()).await?;
         let server = Server::bind(&settings, record).await.map_err(|error| failure(&error))?;
