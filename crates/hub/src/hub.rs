@@ -7,9 +7,10 @@ use std::time::Duration;
 
 use narrows_bus::{Bus, Settings as BusSettings};
 use narrows_fleet::keys::Name;
-use narrows_fleet::message::{BusAddress, Plan};
+use narrows_fleet::message::BusAddress;
 use narrows_record::{AgentState, Record, Token};
 use tokio::sync::{Mutex, Notify};
+use tokio::task::JoinSet;
 
 use crate::alerts::Alerts;
 use crate::counters::Counters;
@@ -140,8 +141,8 @@ impl Hub {
         }
     }
 
-    pub(crate) fn note_serial(&self, plan: &Plan) {
-        self.serials.lock().unwrap_or_else(PoisonError::into_inner).insert(plan.agent.clone(), plan.serial);
+    pub(crate) fn note_serial(&self, agent: &Name, serial: u64) {
+        self.serials.lock().unwrap_or_else(PoisonError::into_inner).insert(agent.clone(), serial);
     }
 
     /// Which host belongs to which site.
@@ -197,15 +198,18 @@ impl Hub {
         Ok(())
     }
 
-    /// Works until the future is dropped: takes results, hears agents, plans, tidies up.
+    /// Works until the future is dropped: takes results, hears agents, plans, locates, tidies up.
+    /// Each on its own: a plan for thousands takes seconds.
     pub async fn run(self: &Arc<Self>) {
-        tokio::join!(
-            self.ingest_always(),
-            self.hear_always(),
-            self.plan_always(),
-            self.locate_always(),
-            self.tidy_always()
-        );
+        let mut tasks = JoinSet::new();
+        let of = || Arc::clone(self);
+        let [ingest, hear, plan, locate, tidy] = [of(), of(), of(), of(), of()];
+        tasks.spawn(async move { ingest.ingest_always().await });
+        tasks.spawn(async move { hear.hear_always().await });
+        tasks.spawn(async move { plan.plan_always().await });
+        tasks.spawn(async move { locate.locate_always().await });
+        tasks.spawn(async move { tidy.tidy_always().await });
+        while tasks.join_next().await.is_some() {}
     }
 
     async fn tidy_always(&self) {

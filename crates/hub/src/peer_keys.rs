@@ -37,15 +37,24 @@ pub(crate) fn server_keys(tenant: &[u8; 32], target: &Name, weeks: std::ops::Ran
     weeks.map(|week| ServerKey { week, secret: hex::text(&server(tenant, target, week)) }).collect()
 }
 
-/// Keys by which `source` proves itself to the server of `target`.
-pub(crate) fn client_keys(
-    tenant: &[u8; 32],
-    source: &Name,
-    target: &Name,
-    weeks: std::ops::Range<u32>,
-) -> Vec<ServerKey> {
-    let key = |week| derive(&server(tenant, target, week), b"narrows 4 client\0", source, week);
-    weeks.map(|week| ServerKey { week, secret: hex::text(&key(week)) }).collect()
+/// The keys of a server for the weeks from `first` on, from which those of its clients follow.
+#[derive(Debug)]
+pub(crate) struct Servers {
+    first: u32,
+    keys: Vec<[u8; 32]>,
+}
+
+impl Servers {
+    pub(crate) fn new(tenant: &[u8; 32], target: &Name, weeks: std::ops::Range<u32>) -> Self {
+        Self { first: weeks.start, keys: weeks.map(|week| server(tenant, target, week)).collect() }
+    }
+
+    /// Keys by which `source` proves itself to this server, for as many of its weeks.
+    pub(crate) fn client_keys(&self, source: &Name, weeks: usize) -> Vec<ServerKey> {
+        let key = |(week, server)| derive(server, b"narrows 4 client\0", source, week);
+        let keys = (self.first..).zip(self.keys.iter().take(weeks));
+        keys.map(|(week, server)| ServerKey { week, secret: hex::text(&key((week, server))) }).collect()
+    }
 }
 
 /// Whole weeks since 1970.
@@ -69,8 +78,9 @@ mod tests {
         let tenant = [7; 32];
         let (a, b) = (name("a"), name("b"));
         assert_eq!(server_keys(&tenant, &b, 2951..2952)[0].secret, SERVER);
-        assert_eq!(client_keys(&tenant, &a, &b, 2951..2952)[0].secret, CLIENT);
-        assert_ne!(client_keys(&tenant, &b, &a, 2951..2952)[0].secret, CLIENT);
+        let of = |target: &Name, source: &Name| Servers::new(&tenant, target, 2950..2953).client_keys(source, 2);
+        assert_eq!((of(&b, &a).len(), &of(&b, &a)[1].secret[..]), (2, CLIENT));
+        assert_ne!(of(&a, &b)[1].secret, CLIENT);
         assert_eq!(week_of(2951 * WEEK_MS), 2951);
     }
 

@@ -10,6 +10,7 @@ use narrows_fleet::keys::Name;
 use narrows_fleet::mesh::EPOCH;
 use narrows_fleet::message::{Plan, PlannedRun, Signed, Status};
 use narrows_record::Agent;
+use sha2::{Digest as _, Sha256};
 
 pub(crate) use self::assemble::mesh_commands;
 pub(crate) use self::ground::Ground;
@@ -21,7 +22,7 @@ use crate::hub::Hub;
 #[derive(Debug, Default)]
 pub(crate) struct Planner {
     /// The newest plan of each agent, with its revision on the bus; read from there at the start.
-    published: Option<BTreeMap<Name, (u64, Plan)>>,
+    published: Option<BTreeMap<Name, Published>>,
     /// When the newest plans were written.
     written_ms: i64,
     pub(crate) serial: u64,
@@ -29,10 +30,22 @@ pub(crate) struct Planner {
     pub(crate) timetable: Timetable,
 }
 
+/// What is remembered of a plan: of 10 000 of them, with 10 000 peers each, not all.
+#[derive(Debug)]
+struct Published {
+    revision: u64,
+    serial: u64,
+    made_ms: i64,
+    /// Of all that is work.
+    digest: [u8; 32],
+    runs: Vec<PlannedRun>,
+}
+
 impl Hub {
     /// Plans whenever something changed, at each epoch, and anew every six hours.
     pub(crate) async fn plan_always(&self) {
         loop {
+            let began = tokio::time::Instant::now();
             let wait = match self.plan().await {
                 Ok(_) => self.until_next_epoch().await,
                 Err(error) => {
@@ -40,9 +53,11 @@ impl Hub {
                     crate::AGAIN
                 }
             };
+            let took = began.elapsed();
             tokio::select! {
                 () = tokio::time::sleep(wait) => {}
-                () = self.plan_wanted.notified() => tokio::time::sleep(GATHER).await,
+                // The larger the fleet, the longer its plans take, and the more may come meanwhile.
+                () = self.plan_wanted.notified() => tokio::time::sleep(GATHER.max(10 * took)).await,
             }
         }
     }
@@ -60,8 +75,8 @@ impl Hub {
         let now = self.now();
         if planner.published.is_none() {
             let published = self.read_published().await?;
-            for (_, plan) in published.values() {
-                self.note_serial(plan);
+            for (agent, plan) in &published {
+                self.note_serial(agent, plan.serial);
             }
             planner.published = Some(published);
         }
@@ -77,7 +92,8 @@ impl Hub {
         let mut serial = None;
         for plan in self.plans(&ground, &table, planner.begin_ms, now) {
             let before = planner.published.as_ref().and_then(|all| all.get(&plan.agent));
-            if !renewed && before.is_some_and(|(_, before)| is_same(before, &plan)) {
+            let digest = digest(&plan);
+            if !renewed && before.is_some_and(|before| before.digest == digest) {
                 continue;
             }
             let number = match serial {
@@ -85,9 +101,9 @@ impl Hub {
                 None => *serial.insert(self.record.next_serial().await?),
             };
             let plan = Plan { serial: number, ..plan };
-            let revision = self.publish(&plan, before.map_or(0, |(revision, _)| *revision)).await?;
-            self.note_serial(&plan);
-            planner.published.get_or_insert_default().insert(plan.agent.clone(), (revision, plan));
+            let revision = self.publish(&plan, before.map_or(0, |before| before.revision)).await?;
+            self.note_serial(&plan.agent, number);
+            planner.published.get_or_insert_default().insert(plan.agent.clone(), Published::of(plan, revision, digest));
         }
         if renewed {
             planner.written_ms = now;
@@ -165,13 +181,14 @@ impl Hub {
     }
 
     /// What is on the bus: plans of hubs before this one.
-    async fn read_published(&self) -> Result<BTreeMap<Name, (u64, Plan)>> {
+    async fn read_published(&self) -> Result<BTreeMap<Name, Published>> {
         let mut published = BTreeMap::new();
         for agent in self.directory.members() {
             let Some(entry) = self.bus.read(BUCKET, agent.name.as_str()).await? else { continue };
             let signed: std::result::Result<Signed, _> = serde_json::from_slice(&entry.value);
-            if let Some(plan) = signed.ok().and_then(|signed| serde_json::from_str(&signed.message).ok()) {
-                published.insert(agent.name, (entry.revision, plan));
+            if let Some(plan) = signed.ok().and_then(|signed| serde_json::from_str::<Plan>(&signed.message).ok()) {
+                let digest = digest(&plan);
+                published.insert(agent.name, Published::of(plan, entry.revision, digest));
             }
         }
         Ok(published)
@@ -181,11 +198,11 @@ impl Hub {
     pub(crate) async fn acknowledged(&self, status: &Status) -> Result<()> {
         let planner = self.planner.lock().await;
         let published = planner.published.as_ref().and_then(|all| all.get(&status.agent));
-        let Some((_, plan)) = published.filter(|(_, plan)| plan.serial == status.plan_serial) else {
+        let Some(plan) = published.filter(|plan| plan.serial == status.plan_serial) else {
             // What was published may have been lost on the way: say it again.
-            if let Some((_, plan)) = published.filter(|(_, plan)| plan.made_ms + RESEND_MS < self.now()) {
-                let octets = serde_json::to_vec(&self.keys.signed(plan)).expect("texts");
-                self.bus.send(&format!("plan.{}", status.agent), octets.into()).await?;
+            let late = published.is_some_and(|plan| plan.made_ms + RESEND_MS < self.now());
+            if late && let Some(entry) = self.bus.read(BUCKET, status.agent.as_str()).await? {
+                self.bus.send(&format!("plan.{}", status.agent), entry.value).await?;
             }
             return Ok(());
         };
@@ -207,20 +224,21 @@ impl Hub {
 impl Planner {
     pub(crate) fn placed(&self) -> Vec<(Name, PlannedRun)> {
         let plans = self.published.iter().flatten();
-        plans.flat_map(|(agent, (_, plan))| plan.runs.iter().map(|run| (agent.clone(), run.clone()))).collect()
+        plans.flat_map(|(agent, plan)| plan.runs.iter().map(|run| (agent.clone(), run.clone()))).collect()
     }
 }
 
-/// Whether two plans ask for the same work.
-fn is_same(one: &Plan, other: &Plan) -> bool {
-    let work = |plan: &Plan| Plan {
-        serial: 0,
-        made_ms: 0,
-        not_after_ms: 0,
-        stored: narrows_fleet::message::Stored::default(),
-        ..plan.clone()
-    };
-    work(one) == work(other)
+impl Published {
+    fn of(plan: Plan, revision: u64, digest: [u8; 32]) -> Self {
+        Self { revision, serial: plan.serial, made_ms: plan.made_ms, digest, runs: plan.runs }
+    }
+}
+
+/// Plans that ask for the same work have the same.
+fn digest(plan: &Plan) -> [u8; 32] {
+    let stored = narrows_fleet::message::Stored::default();
+    let work = Plan { serial: 0, made_ms: 0, not_after_ms: 0, stored, ..plan.clone() };
+    Sha256::digest(serde_json::to_vec(&work).unwrap_or_default()).into()
 }
 
 /// The bucket of plans.

@@ -1,11 +1,12 @@
 //! What agents are told to do.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use narrows_bus::Bus;
 use narrows_fleet::keys::Key;
 use narrows_fleet::message::{Order, Plan, Signed};
 use narrows_hub::Error;
+use narrows_record::NewAgent;
 
 use crate::world::{BEGIN, HOUR, MINUTE, World, name, soon};
 
@@ -171,4 +172,40 @@ async fn a_host_that_the_configuration_names_may_leave() {
     // The mesh of those who are left goes on, without the tests that mean nothing now.
     let plan = a.plan().await;
     assert_eq!((plan.peers.len(), plan.runs.len(), plan.denied), (2, 0, vec![name("b")]));
+}
+
+#[tokio::test]
+#[ignore = "soak: a thousand hosts"]
+async fn plans_of_a_large_fleet_fit_a_message() {
+    const HOSTS: usize = 1_000;
+    let mut world = World::new().await;
+    let token = world.hub.token(1_000, "test").await.unwrap();
+    let key = narrows_bus::Key::new();
+    for number in 0..HOSTS {
+        let public_key = if number == 0 { key.public() } else { narrows_bus::Key::new().public() };
+        let address = format!("198.51.100.{}:8620", number % 250);
+        let labels = BTreeMap::new();
+        let agent = NewAgent { name: name(&format!("host-{number:04}")), public_key, labels, address };
+        world.record.join(&token.hash(), &agent, BEGIN).await.unwrap();
+    }
+    world.restart().await;
+    for what in ["new", "unchanged"] {
+        let began = tokio::time::Instant::now();
+        world.hub.plan().await.unwrap();
+        println!("{HOSTS} plans, {what}: {} ms", began.elapsed().as_millis());
+    }
+    let bus = world.connect(&key);
+    crate::world::until(&bus, |now| now.server.is_some()).await;
+    let entry = bus.read("plan", "host-0000").await.unwrap().unwrap();
+    let signed: Signed = serde_json::from_slice(&entry.value).unwrap();
+    let plan: Plan = serde_json::from_str(&signed.message).unwrap();
+    let with_keys = plan.peers.iter().filter(|peer| !peer.keys.is_empty()).count();
+    println!("a plan has {} octets, and keys to {with_keys} of {} peers", entry.value.len(), plan.peers.len());
+    assert!(entry.value.len() < 500_000 && plan.peers.len() == HOSTS);
+    // Two days of the mesh, and the fifty whose capacity is measured daily.
+    let mesh = narrows_fleet::mesh::Mesh::new(1_000, plan.seed);
+    let visits = (0..48).flat_map(|epoch| mesh.visits(plan.place, epoch)).map(|visit| visit.target);
+    let daily = plan.directed.iter().map(|one| plan.peers.iter().position(|peer| peer.name == one.target).unwrap());
+    let near: BTreeSet<usize> = visits.map(|target| target as usize).chain(daily).collect();
+    assert_eq!((plan.directed.len(), with_keys), (50, near.len()));
 }

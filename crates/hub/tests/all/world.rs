@@ -76,7 +76,7 @@ fn parts(
         directory,
         bus_address: BusAddress::Embedded { url: url.to_owned() },
         lease_generation: 1,
-        bus_octets: 1_000_000_000,
+        bus_octets: 20_000_000_000,
         tenant: name("default"),
         own_host: "10.0.0.1".parse().unwrap(),
         clock: Arc::new(move || clock.load(Ordering::Relaxed)),
