@@ -5,8 +5,9 @@
 //!
 //! A visit of the mesh starts at its own time of the epoch. A peer that this agent never measured
 //! is visited at once, one after the other with up to two seconds between, so that the matrix of a
-//! small fleet is full within two minutes of a join. A run that failed is tried again after 5 s,
-//! twice as long each time, up to an hour: a peer may have joined and not begun to serve.
+//! small fleet is full within two minutes of a join. A run that failed or found no value is tried
+//! again after 5 s, twice as long each time, up to an hour: a peer may have joined and not begun to
+//! serve.
 //!
 //! A visit whose time had passed when its plan came is left out: the next epoch has others.
 
@@ -122,8 +123,9 @@ impl Agenda {
             Origin::Order(id) => {
                 match how {
                     Ended::Postponed { until_ms } => {
-                        let order = self.orders.iter_mut().find(|order| order.id == id);
-                        order.into_iter().for_each(|order| order.at_ms = until_ms);
+                        if let Some(order) = self.orders.iter_mut().find(|order| order.id == id) {
+                            order.at_ms = until_ms;
+                        }
                     }
                     Ended::Measured | Ended::Failed => self.orders.retain(|order| order.id != id),
                 }

@@ -55,6 +55,7 @@ pub enum Error {
 }
 
 impl Error {
+    #[expect(clippy::needless_pass_by_value, reason = "as `map_err` hands it over")]
     pub(crate) fn file(path: impl Into<PathBuf>, why: impl ToString) -> Self {
         Self::File { path: path.into(), why: why.to_string() }
     }

@@ -194,7 +194,7 @@ impl Driver {
 
     fn republished(&mut self, message: &Message) {
         let key = message.subject.strip_prefix("lease.").and_then(|key| key.parse().ok());
-        if let (Some(key), Some(revision), Some(holder)) = (key, message.revision, holder(&message.payload)) {
+        if let (Some(key), Some(revision), Ok(holder)) = (key, message.revision, holder(&message.payload)) {
             self.handle(Event::Republished { key, revision, holder });
         }
     }
@@ -212,7 +212,7 @@ impl Driver {
                     self.ask(move |bus, bucket| async move {
                         let entry = bus.read(&bucket, &key.to_string()).await.ok()?;
                         let revision = entry.as_ref().map_or(0, |entry| entry.revision);
-                        let holder = entry.map_or(Some(None), |Entry { value, .. }| holder(&value))?;
+                        let holder = entry.map_or(Ok(None), |Entry { value, .. }| holder(&value)).ok()?;
                         Some(Event::Read { request, revision, holder })
                     });
                 }
@@ -274,9 +274,9 @@ async fn next(feed: &mut Option<Subscription>) -> Option<Message> {
     }
 }
 
-/// `None`: this is no value of ours, and says nothing.
-fn holder(value: &[u8]) -> Option<Option<Holder>> {
-    serde_json::from_slice(value).ok()
+/// An error: this is no value of ours, and says nothing.
+fn holder(value: &[u8]) -> serde_json::Result<Option<Holder>> {
+    serde_json::from_slice(value)
 }
 
 /// What ends by time alone, such as a holder that renews no more, is noticed after this.

@@ -102,18 +102,14 @@ impl Shared {
     /// Says what is wrong, or that it is right again.
     pub(crate) fn fault(&self, what: &'static str, why: Option<String>) {
         let mut about = self.about();
-        let before = about.faults.get(what).cloned();
-        if before == why {
+        if about.faults.get(what) == why.as_ref() {
             return;
         }
-        match &why {
-            Some(why) => {
-                tracing::warn!("{what}: {why}");
-                about.faults.insert(what, why.clone());
-            }
-            None => {
-                about.faults.remove(what);
-            }
+        if let Some(why) = why {
+            tracing::warn!("{what}: {why}");
+            about.faults.insert(what, why);
+        } else {
+            about.faults.remove(what);
         }
         drop(about);
         self.changed.notify_one();

@@ -248,14 +248,13 @@ impl Worker {
             values: found.values,
             evidence: outcome.document.filter(fits),
         };
-        let measured = matches!(exit, Exit::Done | Exit::Inconclusive | Exit::Void);
+        // Without a value it is tried again, like a run that failed.
+        let measured = matches!(exit, Exit::Done | Exit::Void);
         let mut spool = shared.spool();
         // A result that cannot be kept is sent by nobody: the bus is never the only copy.
         let kept = spool.add(&mut run, now_ms).and_then(|_| spool.spend(run.octets, now_ms));
-        let noted = match measured {
-            true => spool.has_measured(job.target.as_str(), &job.words.join(" "), now_ms),
-            false => Ok(()),
-        };
+        let noted =
+            if measured { spool.has_measured(job.target.as_str(), &job.words.join(" "), now_ms) } else { Ok(()) };
         drop(spool);
         shared.works(SPOOL, kept.and(noted));
         shared.unsent.notify_one();

@@ -129,16 +129,22 @@ fn status(args: &StatusArgs) -> Result<Exit, Failure> {
         format!("{}\n", serde_json::json!({ "agent": agent, "hub": membership.hub, "runs": runs, "status": status }))
     } else {
         let runs = if runs { "runs" } else { "does not run: narrows agent run" };
-        format!("{} of {}: {runs}\n{}", membership.joined.agent, membership.hub, status.map_or_else(String::new, table))
+        format!(
+            "{} of {}: {runs}\n{}",
+            membership.joined.agent,
+            membership.hub,
+            status.as_ref().map_or_else(String::new, table)
+        )
     };
     output::write(&text, None)?;
     Ok(Exit::Valid)
 }
 
-fn table(status: Status) -> String {
-    let clock = match status.clock_synchronised {
-        true => format!("synchronised, {} ms", status.clock_error_ms),
-        false => "not synchronised".to_owned(),
+fn table(status: &Status) -> String {
+    let clock = if status.clock_synchronised {
+        format!("synchronised, {} ms", status.clock_error_ms)
+    } else {
+        "not synchronised".to_owned()
     };
     let spool = format!("{} results, {} octets, {} lost", status.spool_runs, status.spool_octets, status.spool_lost);
     let faults = if status.faults.is_empty() { "none".to_owned() } else { status.faults.join("\n         ") };
@@ -148,6 +154,7 @@ fn table(status: Status) -> String {
 }
 
 /// What the user sees of the agent's errors.
+#[expect(clippy::needless_pass_by_value, reason = "as `map_err` hands it over")]
 fn failure(error: Error) -> Failure {
     let (exit, who) = match &error {
         Error::Unreachable { .. } | Error::Bus(_) => (Exit::Unreachable, "path"),
@@ -159,7 +166,7 @@ fn failure(error: Error) -> Failure {
     Failure { exit, who, text: error.to_string() }
 }
 
-/// The folder of the agent's owner: `/etc/narrows/agent.toml`, if it is there.
+/// What the host's owner allows: `/etc/narrows/agent.toml`, if it is there.
 fn limits(config: Option<&PathBuf>) -> Result<narrows_agent::Limits, Failure> {
     let usual = PathBuf::from("/etc/narrows/agent.toml");
     match config.or_else(|| usual.exists().then_some(&usual)) {

@@ -19,6 +19,11 @@ fn ip(arguments: &str) {
     assert!(ended.status.success(), "ip {arguments}: {ended:?}");
 }
 
+fn tc(namespace: &str, arguments: &str) {
+    let ended = Command::new("tc").args(["-n", namespace]).args(arguments.split(' ')).output().expect("there is `tc`");
+    assert!(ended.status.success(), "tc {arguments}: {ended:?}");
+}
+
 impl Bridge {
     fn new(hosts: usize) -> Self {
         let name = |role: &str| format!("nwf{role}-{}", std::process::id());
@@ -32,6 +37,9 @@ impl Bridge {
         for (number, name) in fleet.hosts.iter().enumerate() {
             ip(&format!("-n {} link add port{number} type veth peer name eth0 netns {name}", fleet.bridge));
             ip(&format!("-n {} link set port{number} master bridge0 up", fleet.bridge));
+            // What a host of a small site has: light runs on a path without a rate see the hosts.
+            let shaped = format!("qdisc add dev port{number} root tbf rate 100mbit burst 15kb latency 50ms");
+            tc(&fleet.bridge, &shaped);
             ip(&format!("-n {name} addr add {}/24 dev eth0", address(number)));
             ip(&format!("-n {name} link set eth0 up"));
         }
@@ -98,7 +106,7 @@ fn announced(output: &Path) -> Option<Value> {
 }
 
 #[test]
-#[ignore = "lab: needs namespaces, root"]
+#[ignore = "lab: needs namespaces, root, tc"]
 fn three_agents_fill_the_matrix_with_nothing_but_the_program() {
     let (fleet, home) = (Bridge::new(4), directory());
     let path = |name: &str| home.path().join(name);

@@ -21,6 +21,7 @@ mod interrupt;
 mod iperf3_lab;
 mod lab;
 mod lab_command;
+mod leased;
 mod passive;
 mod passive_lab;
 mod pasted;

@@ -60,7 +60,6 @@ impl Time {
 pub(crate) struct Sent {
     pub(crate) agent: String,
     pub(crate) words: Vec<String>,
-    pub(crate) address: String,
     pub(crate) fence: bool,
     pub(crate) from_ms: u128,
     pub(crate) to_ms: u128,
@@ -91,7 +90,6 @@ impl Measure for Fake {
         let sent = Sent {
             agent: self.agent.clone(),
             words: task.words.clone(),
-            address: task.address.clone(),
             fence: task.fence.is_some(),
             from_ms: self.time.0.elapsed().as_millis(),
             to_ms: 0,
@@ -233,7 +231,8 @@ impl World {
     pub(crate) fn sign(&self, message: &impl Serialize) -> Signed {
         let message = serde_json::to_string(message).unwrap();
         let signature = self.key.sign(message.as_bytes());
-        Signed { message, signature: signature.iter().map(|octet| format!("{octet:02x}")).collect() }
+        let digits: Vec<String> = signature.iter().map(|octet| format!("{octet:02x}")).collect();
+        Signed { message, signature: digits.concat() }
     }
 
     pub(crate) async fn give(&self, plan: &Plan) {

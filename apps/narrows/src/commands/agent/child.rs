@@ -32,7 +32,7 @@ pub(super) struct Children {
 }
 
 /// This program with nothing of the caller's settings, ended when dropped and when we are gone.
-pub(super) fn program(path: &PathBuf, until: Until) -> Command {
+pub(super) fn program(path: &Path, until: Until) -> Command {
     let mut command = Command::new(path);
     for (name, _) in std::env::vars_os() {
         if name.to_string_lossy().starts_with("NARROWS_") {
