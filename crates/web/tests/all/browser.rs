@@ -155,3 +155,25 @@ fn every_stop_of_the_tab_key_has_a_ring() {
         }
     }
 }
+
+/// No process of the browser is there once its tab is dropped, also by a panic.
+#[test]
+#[ignore = "lab: needs chromium-headless-shell"]
+fn a_browser_ends_with_its_tab() {
+    let mut profile = String::new();
+    let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        let tab = Tab::open();
+        profile = tab.profile.path().display().to_string();
+        assert!(!processes(&profile).is_empty(), "the browser runs");
+        panic!("as a test does");
+    }));
+    assert!(panicked.is_err());
+    assert_eq!(processes(&profile), Vec::<String>::new());
+}
+
+/// The command lines that hold `word`.
+fn processes(word: &str) -> Vec<String> {
+    let all = std::fs::read_dir("/proc").expect("processes").flatten();
+    let lines = all.filter_map(|of| std::fs::read_to_string(of.path().join("cmdline")).ok());
+    lines.filter(|line| line.contains(word)).collect()
+}

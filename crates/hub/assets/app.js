@@ -1,0 +1,18 @@
+// The pages of a fleet.
+
+import { start } from "./frame.js";
+import * as bottlenecks from "./bottlenecks.js";
+import * as fleet from "./fleet.js";
+import * as links from "./links.js";
+import * as matrix from "./matrix.js";
+import * as pair from "./pair.js";
+import * as timetable from "./timetable.js";
+
+start([
+  [/^\/$/, matrix.show],
+  [/^\/pair\/([^/]+)\/([^/]+)$/, pair.show],
+  [/^\/bottlenecks$/, bottlenecks.show],
+  [/^\/links$/, links.show],
+  [/^\/timetable$/, timetable.show],
+  [/^\/fleet$/, fleet.show],
+], ["run", "agent", "plan"]);
