@@ -60,7 +60,8 @@ impl Assets {
         ([(header::CONTENT_TYPE, "text/html; charset=utf-8")], self.page.clone()).into_response()
     }
 
-    /// A file, compressed for whoever takes that; `None`: there is none, or another version is asked for.
+    /// A file, compressed for whoever takes that; `None`: there is none, or another version is
+    /// asked for.
     pub fn file(&self, version: &str, name: &str, headers: &HeaderMap) -> Option<Response> {
         let file = self.files.iter().find(|file| file.file.name == name && version == self.version)?;
         let gzip =

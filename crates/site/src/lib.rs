@@ -28,6 +28,6 @@ pub use feed::Feed;
 pub use problem::{Problem, unread};
 pub use server::Server;
 pub use session::{__path_sign_in, SignIn, sign_in};
-pub use settings::{OwnTls, ServeError, Settings, wall_clock};
+pub use settings::{ServeError, Settings, wall_clock};
 pub use site::Site;
-pub use web_config::WebConfigError;
+pub use web_config::{OwnTls, WebConfigError};

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::web_config::WebConfigError;
+use crate::web_config::{OwnTls, WebConfigError};
 
 /// Where to serve, and to whom.
 #[derive(Debug, Clone)]
@@ -27,15 +27,6 @@ pub struct Settings {
     pub open: &'static [&'static str],
     /// Octets of what is posted, at most.
     pub largest_body: usize,
-}
-
-/// A certificate and its key, in PEM files.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct OwnTls {
-    /// The certificate.
-    pub certificate: PathBuf,
-    /// Its key.
-    pub key: PathBuf,
 }
 
 impl Settings {

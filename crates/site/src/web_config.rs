@@ -14,8 +14,6 @@ use rustls::server::WebPkiClientVerifier;
 use rustls::{RootCertStore, ServerConfig, SupportedProtocolVersion, version};
 use serde::Deserialize;
 
-use crate::settings::OwnTls;
-
 /// What is wrong with a web config file; its owner mends it.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -48,6 +46,15 @@ pub(crate) struct WebConfig {
     pub(crate) users: BTreeMap<String, String>,
     /// The files that it names, to see when they change.
     pub(crate) files: Vec<PathBuf>,
+}
+
+/// A certificate and its key, in PEM files.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OwnTls {
+    /// The certificate.
+    pub certificate: PathBuf,
+    /// Its key.
+    pub key: PathBuf,
 }
 
 #[derive(Debug, Default, Deserialize)]

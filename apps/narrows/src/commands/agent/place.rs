@@ -60,7 +60,8 @@ pub(super) fn server_address(host: &str, port: u16) -> String {
 mod tests {
     #[test]
     fn an_address_gets_its_port() {
-        for (host, address) in [("h.example", "h.example:7"), ("2001:db8::1", "[2001:db8::1]:7"), ("[::1]", "[::1]:7")] {
+        for (host, address) in [("h.example", "h.example:7"), ("2001:db8::1", "[2001:db8::1]:7"), ("[::1]", "[::1]:7")]
+        {
             assert_eq!(super::server_address(host, 7), address);
         }
     }
