@@ -29,6 +29,8 @@ const COMMANDS: &[&str] = &[
     "alerts",
     "history",
     "watch",
+    "hub",
+    "fleet",
     "methods",
     "completions",
     "config",
@@ -52,6 +54,14 @@ const PARTS: &[[&str; 2]] = &[
     ["alerts", "test"],
     ["traffic", "send"],
     ["traffic", "sink"],
+    ["hub", "token"],
+    ["hub", "revoke"],
+    ["hub", "check"],
+    ["fleet", "status"],
+    ["fleet", "plan"],
+    ["fleet", "apply"],
+    ["fleet", "diff"],
+    ["fleet", "run"],
 ];
 
 fn said(arguments: &[&str]) -> String {

@@ -34,6 +34,7 @@ pub(crate) struct World {
     now: Arc<AtomicI64>,
     listen: SocketAddr,
     server: Server,
+    directory: Directory,
     folder: tempfile::TempDir,
     statuses: Subscription,
 }
@@ -107,14 +108,16 @@ impl World {
         let (now, news) = (Arc::new(AtomicI64::new(BEGIN)), Arc::new(Mutex::default()));
         let statuses = bus.subscribe("status.*").await.unwrap();
         let url = format!("ws://{listen}/bus");
-        let parts = parts(&folder, (&record, bus, directory, server.clone()), &url, &now, &news);
+        let known = directory.clone();
+        let parts = parts(&folder, (&record, bus, known, server.clone()), &url, &now, &news);
         let hub = Hub::open(parts).await.unwrap();
-        Self { hub, record, news, now, listen, server, folder, statuses }
+        Self { hub, record, news, now, listen, server, directory, folder, statuses }
     }
 
     /// Another process of the hub, over the same bus and record.
     pub(crate) async fn restart(&mut self) {
-        let (directory, bus): (_, Arc<dyn Bus>) = (Directory::default(), Arc::new(self.server.local()));
+        // The server is the same, and asks the same directory.
+        let (directory, bus): (_, Arc<dyn Bus>) = (self.directory.clone(), Arc::new(self.server.local()));
         until(&*bus, |now| now.server.is_some()).await;
         let url = format!("ws://{}/bus", self.listen);
         let parts =
