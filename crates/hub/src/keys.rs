@@ -15,6 +15,7 @@ use std::path::{Path, PathBuf};
 
 use narrows_bus::Key;
 use narrows_fleet::message::Signed;
+use narrows_wire::fleet_key::{Secret, SecretError};
 use rcgen::{CertificateParams, KeyPair, PublicKeyData as _};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
@@ -32,7 +33,7 @@ pub struct Keys {
     /// Signs plans and orders.
     pub sign: Key,
     /// From which all keys between agents follow.
-    pub tenant: [u8; 32],
+    pub tenant: Secret,
     /// What people show who read the pages from another machine.
     pub view: String,
 }
@@ -70,7 +71,7 @@ impl Keys {
             folder: folder.to_owned(),
             key_hash: Sha256::digest(pair.subject_public_key_info()).into(),
             sign: sign.map_err(|error| fault(&seed, &error))?,
-            tenant: hex::octets(tenant.trim()).ok_or_else(|| fault(&secret, "is no 32 octets in hexadecimal"))?,
+            tenant: tenant.trim().parse().map_err(|error: SecretError| fault(&secret, &error.to_string()))?,
             view: view.trim().to_owned(),
         })
     }

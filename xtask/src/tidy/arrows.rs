@@ -36,7 +36,7 @@ const MAY: &[(&str, &str)] = &[
     ("fleet", "units stat"),
     ("bus", ""),
     ("record", "units fleet"),
-    ("hub", "units site fleet bus record"),
+    ("hub", "units wire site fleet bus record"),
     ("agent", "units stat fleet bus"),
     ("narrows", "*"),
 ];

@@ -7,6 +7,7 @@ use narrows_fleet::mesh::Mesh;
 use narrows_fleet::message::{Directed, Peer, Plan, PlannedRun};
 use narrows_record::Agent;
 use narrows_units::to_u32;
+use narrows_wire::fleet_key::Secret;
 
 use super::{DAY_MS, EPOCHS_A_DAY, Ground};
 use crate::compile::{LENGTH, Timetable};
@@ -86,7 +87,7 @@ impl Hub {
 }
 
 impl<'a> Shared<'a> {
-    fn new(ground: &'a Ground, tenant: &[u8; 32], now: i64) -> Self {
+    fn new(ground: &'a Ground, tenant: &Secret, now: i64) -> Self {
         let (hosts, week) = (ground.members.len(), week_of(now));
         let is_large = hosts > MOST_WITH_ALL_KEYS;
         let weeks = if is_large { 1 } else { WEEKS };
