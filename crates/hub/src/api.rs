@@ -9,6 +9,7 @@ mod plans;
 mod query;
 mod runs;
 mod scrape;
+mod upgrade;
 
 use axum::Router;
 use utoipa::OpenApi;
@@ -54,6 +55,6 @@ pub(crate) fn router() -> (Router<App>, String) {
         .split_for_parts();
     let router = router
         .route("/api/openapi.json", axum::routing::get(scrape::open_api))
-        .route("/bus", axum::routing::get(crate::upgrade::bus));
+        .route("/bus", axum::routing::get(upgrade::bus));
     (router, serde_json::to_string(&document).unwrap_or_default())
 }

@@ -1,4 +1,17 @@
-//! What all parts of a hub share.
+//! The hub: what all its parts share, and the parts.
+
+pub(crate) mod alerts;
+mod assemble;
+pub(crate) mod bottlenecks;
+mod ground;
+mod hear;
+mod ingest;
+mod join;
+pub(crate) mod orders;
+mod planner;
+mod proofs;
+pub(crate) mod tomography;
+pub(crate) mod view;
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -12,16 +25,16 @@ use narrows_record::{AgentState, Record, Token};
 use tokio::sync::{Mutex, Notify};
 use tokio::task::JoinSet;
 
-use crate::alerts::Alerts;
 use crate::counters::Counters;
 use crate::directory::Directory;
 use crate::error::{Error, Result};
+use crate::hub::alerts::Alerts;
+use crate::hub::orders::Orders;
+use crate::hub::planner::Planner;
+use crate::hub::proofs::Proofs;
+use crate::hub::tomography::Tomography;
 use crate::keys::Keys;
-use crate::orders::Orders;
-use crate::planner::Planner;
-use crate::proofs::Proofs;
 use crate::token::JoinToken;
-use crate::tomography::Tomography;
 
 /// Unix time in ms; tests have their own.
 pub type Clock = Arc<dyn Fn() -> i64 + Send + Sync>;

@@ -10,42 +10,31 @@
 //!
 //! Invariant: a result is acknowledged on the bus after the record has it, never before.
 
-mod alerts;
 mod api;
 mod assets;
-mod bottlenecks;
 mod compile;
 mod cost;
 mod counters;
 mod directory;
 mod error;
-mod hear;
 mod hex;
 mod hub;
-mod ingest;
-mod join;
 mod keys;
 mod network;
-mod orders;
 mod peer_keys;
-mod planner;
-mod proofs;
 mod server;
 mod token;
-mod tomography;
-mod upgrade;
-mod view;
 
 use std::time::Duration;
 
-pub use bottlenecks::Bottleneck;
 pub use directory::{Directory, Presence};
 pub use error::{Error, Result};
+pub use hub::bottlenecks::Bottleneck;
+pub use hub::view::PlanView;
 pub use hub::{Clock, Cut, Hub, Parts, Tell};
 pub use keys::{HubFile, Keys};
 pub use server::{Server, Settings};
 pub use token::JoinToken;
-pub use view::PlanView;
 
 /// After a fault of the bus or the record, the same is tried again.
 const AGAIN: Duration = Duration::from_secs(2);

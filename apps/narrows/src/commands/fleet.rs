@@ -2,6 +2,7 @@
 
 pub(crate) mod client;
 mod orders;
+mod place;
 mod status;
 
 use std::fmt::Write as _;
@@ -10,6 +11,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 
 use self::client::{Client, HubArgs};
+pub(crate) use self::place::state_of;
 use crate::exit::{Exit, Failure};
 use crate::output;
 

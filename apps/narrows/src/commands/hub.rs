@@ -7,7 +7,6 @@ mod store;
 use serde_json::json;
 
 use self::place::PlaceArgs;
-pub(crate) use self::place::state_of;
 use self::run::RunArgs;
 use super::fleet::client::{Client, HubArgs as WhereArgs};
 use crate::exit::{Exit, Failure};

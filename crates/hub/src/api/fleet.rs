@@ -16,8 +16,8 @@ use utoipa::ToSchema;
 use super::App;
 use super::app::{Answer, who};
 use super::query::Asked;
-use crate::alerts::AlertRow;
-use crate::view::AgentRow;
+use crate::hub::alerts::AlertRow;
+use crate::hub::view::AgentRow;
 
 /// All agents that ever were.
 #[derive(Serialize, ToSchema)]

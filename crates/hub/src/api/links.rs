@@ -12,9 +12,9 @@ use serde_json::{Value, json};
 use super::App;
 use super::app::{Answer, who};
 use super::query::Asked;
-use crate::bottlenecks::{self, Bottleneck, hosts};
 use crate::hub::Hub;
-use crate::tomography::{Findings, Located};
+use crate::hub::bottlenecks::{self, Bottleneck, hosts};
+use crate::hub::tomography::{Findings, Located};
 
 fn located<'a>(found: &'a Findings, asked: &Asked, default: Metric) -> Result<&'a Located, Problem> {
     let wrong = || Problem::bad_request("links have a `capacity` and something `available`");

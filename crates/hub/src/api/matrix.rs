@@ -16,7 +16,7 @@ use super::App;
 use super::app::Answer;
 use super::query::Asked;
 use crate::Error;
-use crate::bottlenecks;
+use crate::hub::bottlenecks;
 
 /// A cell of the matrix.
 #[derive(Debug, Default, Serialize, ToSchema)]

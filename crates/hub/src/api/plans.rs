@@ -16,7 +16,7 @@ use super::app::{Answer, who};
 use crate::error::Error;
 
 /// The newest plan.
-#[utoipa::path(get, path = "/api/v1/plan", tag = "read", responses((status = 200, body = crate::view::PlanView)))]
+#[utoipa::path(get, path = "/api/v1/plan", tag = "read", responses((status = 200, body = crate::hub::view::PlanView)))]
 pub(crate) async fn plan(State(app): State<App>) -> Answer {
     let view = app.hub().plan_view().await?;
     Ok(app.answer(serde_json::to_value(view).unwrap_or_default()))
@@ -73,7 +73,7 @@ pub(crate) struct Wish {
 
 /// Asks an agent for a run: at once if it is light, else in the earliest span that is free.
 #[utoipa::path(post, path = "/api/v1/orders", tag = "write", request_body = Wish,
-    responses((status = 200, body = crate::orders::OrderRow), (status = 400, body = Problem, content_type = "application/problem+json"),
+    responses((status = 200, body = crate::hub::orders::OrderRow), (status = 400, body = Problem, content_type = "application/problem+json"),
         (status = 404, body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn order(
     State(app): State<App>,

@@ -60,7 +60,7 @@ fn text(app: &App) -> String {
     }
     let states = states.into_iter().map(|(state, count)| (format!("{{state=\"{state}\"}}"), count));
     family("agents", "gauge", "Agents by state", states.collect());
-    let sum = |of: fn(&crate::view::AgentRow) -> u64| rows.iter().map(of).sum::<u64>() as f64;
+    let sum = |of: fn(&crate::hub::view::AgentRow) -> u64| rows.iter().map(of).sum::<u64>() as f64;
     family(
         "agent_spool_bytes",
         "gauge",

@@ -174,9 +174,14 @@ async fn a_host_that_the_configuration_names_may_leave() {
     assert_eq!((plan.peers.len(), plan.runs.len(), plan.denied), (2, 0, vec![name("b")]));
 }
 
-#[tokio::test]
+#[test]
 #[ignore = "soak: a thousand hosts"]
-async fn plans_of_a_large_fleet_fit_a_message() {
+fn plans_of_a_large_fleet_fit_a_message() {
+    tokio::runtime::Runtime::new().unwrap().block_on(thousand());
+}
+
+#[expect(clippy::print_stdout, reason = "the figures are worth reading")]
+async fn thousand() {
     const HOSTS: usize = 1_000;
     let mut world = World::new().await;
     let token = world.hub.token(1_000, "test").await.unwrap();

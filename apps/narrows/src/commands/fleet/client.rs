@@ -11,7 +11,7 @@ use rustls::pki_types::ServerName;
 use rustls::{ClientConnection, StreamOwned};
 use serde_json::Value;
 
-use crate::commands::hub::state_of;
+use super::place::state_of;
 use crate::exit::{Exit, Failure};
 
 /// Which hub.

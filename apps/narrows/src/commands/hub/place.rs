@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::commands::fleet::state_of;
+
 /// State directory and record.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct PlaceArgs {
@@ -28,19 +30,4 @@ impl PlaceArgs {
     pub(super) fn store(&self) -> String {
         self.store.clone().unwrap_or_else(|| format!("sqlite:{}", self.state().join("hub.db").display()))
     }
-}
-
-/// The usual state directory of a part of a fleet.
-pub(crate) fn state_of(part: &str) -> PathBuf {
-    // systemd gives a service its own; several are separated by colons.
-    let of_service = std::env::var("STATE_DIRECTORY").ok();
-    if let Some(first) = of_service.as_deref().and_then(|all| all.split(':').next()).filter(|one| !one.is_empty()) {
-        return PathBuf::from(first);
-    }
-    if nix::unistd::geteuid().is_root() {
-        return Path::new("/var/lib/narrows").join(part);
-    }
-    let home = || std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".local/state"));
-    let base = std::env::var_os("XDG_STATE_HOME").filter(|base| !base.is_empty()).map(PathBuf::from);
-    base.or_else(home).unwrap_or_else(|| PathBuf::from("/var/lib")).join("narrows").join(part)
 }

@@ -13,9 +13,9 @@ use narrows_fleet::topology::{LinkIndex, Pair};
 use narrows_record::Latest;
 use narrows_units::{BitRate, Metric, to_u32};
 
-use crate::bottlenecks::{Bottleneck, bottlenecks};
 use crate::error::Result;
 use crate::hub::Hub;
+use crate::hub::bottlenecks::{Bottleneck, bottlenecks};
 use crate::network::{Bounds, Network};
 
 /// The newest findings, of each metric that has any.

@@ -1,8 +1,5 @@
 //! Makes the plan of each agent, signs it, and writes it to the bus.
 
-mod assemble;
-mod ground;
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
@@ -12,11 +9,10 @@ use narrows_fleet::message::{Plan, PlannedRun, Signed, Status};
 use narrows_record::Agent;
 use sha2::{Digest as _, Sha256};
 
-pub(crate) use self::assemble::mesh_commands;
-pub(crate) use self::ground::Ground;
 use crate::compile::Timetable;
 use crate::error::{Error, Result};
 use crate::hub::Hub;
+use crate::hub::ground::Ground;
 
 /// What the hub remembers between plans.
 #[derive(Debug, Default)]
@@ -136,25 +132,25 @@ impl Hub {
     }
 
     /// A plan that nobody gets: what a configuration would do.
-    pub async fn dry_run(&self, toml: &str) -> Result<(Vec<String>, crate::view::PlanView)> {
+    pub async fn dry_run(&self, toml: &str) -> Result<(Vec<String>, crate::hub::view::PlanView)> {
         let planner = self.planner.lock().await;
         let now = self.now();
         let ground = self.ground(Some(toml)).await?;
         let begin = if planner.begin_ms == 0 { now } else { planner.begin_ms };
         let table = ground.input(now, begin, &planner.placed(), &ground.reservations).timetable();
-        let changes = crate::view::changes(&planner.timetable.runs, &table.runs);
-        Ok((changes, crate::view::plan(planner.serial, begin, &ground, &table)))
+        let changes = crate::hub::view::changes(&planner.timetable.runs, &table.runs);
+        Ok((changes, crate::hub::view::plan(planner.serial, begin, &ground, &table)))
     }
 
     /// The newest plan.
-    pub(crate) async fn plan_view(&self) -> Result<crate::view::PlanView> {
+    pub(crate) async fn plan_view(&self) -> Result<crate::hub::view::PlanView> {
         let planner = self.planner.lock().await;
         let ground = self.ground(None).await?;
-        Ok(crate::view::plan(planner.serial, planner.begin_ms, &ground, &planner.timetable))
+        Ok(crate::hub::view::plan(planner.serial, planner.begin_ms, &ground, &planner.timetable))
     }
 
     /// Makes a text the fleet's configuration, if it means something now.
-    pub async fn apply(&self, toml: &str, who: &str) -> Result<(Vec<String>, crate::view::PlanView)> {
+    pub async fn apply(&self, toml: &str, who: &str) -> Result<(Vec<String>, crate::hub::view::PlanView)> {
         let done = self.dry_run(toml).await?;
         self.record.set_setting(CONFIG, toml).await?;
         self.record.audit(who, "plan.applied", &done.0.join("; "), self.now()).await?;
@@ -252,9 +248,9 @@ const RENEW_MS: i64 = 6 * 3_600_000;
 /// A plan that an agent does not know after this time is sent again.
 const RESEND_MS: i64 = 20_000;
 /// Other hosts whose capacity is measured daily.
-const MOST_DAILY: usize = 50;
+pub(super) const MOST_DAILY: usize = 50;
 /// How often another hub may be faster.
 const RACES: usize = 3;
-const EPOCHS_A_DAY: u64 = 24;
+pub(super) const EPOCHS_A_DAY: u64 = 24;
 const EPOCH_MS: i64 = EPOCH.as_secs().cast_signed() * 1_000;
-const DAY_MS: i64 = 86_400_000;
+pub(super) const DAY_MS: i64 = 86_400_000;

@@ -11,9 +11,9 @@ use serde::Serialize;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use crate::bottlenecks::{bottlenecks, hosts};
 use crate::error::{Error, Result};
 use crate::hub::Hub;
+use crate::hub::bottlenecks::{bottlenecks, hosts};
 
 /// Proofs since the start of the hub, by bottleneck.
 #[derive(Debug, Default)]
@@ -104,7 +104,7 @@ impl Hub {
         };
         for (id, trial) in open {
             let rows = trial.orders.map(|order| self.orders.row(order));
-            let ended = |row: &Option<crate::orders::OrderRow>| {
+            let ended = |row: &Option<crate::hub::orders::OrderRow>| {
                 row.as_ref().is_none_or(|row| row.run.is_some() || row.state == "lost")
             };
             if !rows.iter().all(ended) {

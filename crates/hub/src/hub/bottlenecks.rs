@@ -7,8 +7,8 @@ use narrows_fleet::tomography::{Finding, SegmentValue, next_runs};
 use narrows_fleet::topology::{Pair, SegmentIndex};
 use sha2::{Digest as _, Sha256};
 
+use crate::hub::tomography::Located;
 use crate::network::Network;
-use crate::tomography::Located;
 
 /// A segment that limits measured paths.
 #[derive(Debug, Clone)]

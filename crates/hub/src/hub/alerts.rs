@@ -6,10 +6,10 @@ use std::sync::{Mutex, PoisonError};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::bottlenecks::{bottlenecks, hosts};
 use crate::directory::{Presence, presence};
 use crate::hub::Hub;
-use crate::tomography::{Findings, Located};
+use crate::hub::bottlenecks::{bottlenecks, hosts};
+use crate::hub::tomography::{Findings, Located};
 
 /// What fires now.
 #[derive(Debug, Default)]

@@ -9,7 +9,8 @@ use narrows_record::Agent;
 use narrows_units::to_u32;
 use narrows_wire::fleet_key::Secret;
 
-use super::{DAY_MS, EPOCHS_A_DAY, Ground};
+use super::ground::Ground;
+use super::planner::{DAY_MS, EPOCHS_A_DAY};
 use crate::compile::{LENGTH, Timetable};
 use crate::hub::Hub;
 use crate::peer_keys::{Servers, server_keys, week_of};

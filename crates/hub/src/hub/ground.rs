@@ -13,13 +13,13 @@ use narrows_units::{BitRate, Metric, rounded};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-use super::{DAY_MS, EPOCHS_A_DAY, MOST_DAILY};
+use super::planner::{DAY_MS, EPOCHS_A_DAY, MOST_DAILY};
 use crate::compile::{Input, LENGTH};
 use crate::error::Result;
 use crate::hub::Hub;
+use crate::hub::tomography::Findings;
 use crate::network::{Bounds, Network};
 use crate::token::random;
-use crate::tomography::Findings;
 
 /// What the rotation mesh begins with, once and for ever.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

@@ -13,7 +13,8 @@ use utoipa::ToSchema;
 use crate::compile::{KeyUse, LENGTH, NotPlaced, Timetable};
 use crate::directory::{Presence, presence};
 use crate::hub::Hub;
-use crate::planner::{Ground, mesh_commands};
+use crate::hub::assemble::mesh_commands;
+use crate::hub::ground::Ground;
 
 /// An agent.
 #[derive(Debug, Clone, Serialize, ToSchema)]
