@@ -26,6 +26,7 @@ const COMMANDS: &[&str] = &[
     "diff",
     "traffic",
     "passive",
+    "agent",
     "alerts",
     "history",
     "watch",
@@ -39,6 +40,10 @@ const COMMANDS: &[&str] = &[
 
 /// Commands of commands.
 const PARTS: &[[&str; 2]] = &[
+    ["agent", "join"],
+    ["agent", "run"],
+    ["agent", "leave"],
+    ["agent", "status"],
     ["history", "events"],
     ["history", "show"],
     ["history", "import"],

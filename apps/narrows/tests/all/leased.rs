@@ -38,7 +38,7 @@ fn in_ms(milliseconds: i64) -> String {
 fn a_load_ends_with_its_lease() {
     let server = Server::start(&[]);
     let port = server.port();
-    let load = ["throughput", "127.0.0.1", "-p", &port, "-t", "600", "--no-quick", "--json"];
+    let load = ["throughput", "127.0.0.1", "-p", &port, "-t", "50", "--no-quick", "--json"];
     // The pipe stays open, as that of an agent which was stopped: time alone ends it.
     let stopped = ended(child(&load, "stdin"), |mut stdin| {
         stdin.write_all(in_ms(400).as_bytes()).expect("it reads");

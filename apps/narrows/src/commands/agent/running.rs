@@ -19,8 +19,8 @@ use crate::{interrupt, output, service};
 /// Work as an agent until Ctrl-C or SIGTERM: serve the other agents, and measure towards them
 #[derive(Debug, clap::Args)]
 pub(crate) struct RunArgs {
-    /// What the owner of this host allows: highest_rate, octets_per_day, targets, kinds
-    /// [default: /etc/narrows/agent.toml, if it is there]
+    /// What the owner of this host allows: rate, octets a day, targets, kinds [default:
+    /// /etc/narrows/agent.toml, if it is there]
     #[arg(long = "config", id = "settings", value_name = "FILE")]
     config: Option<PathBuf>,
     #[command(flatten)]
