@@ -1,9 +1,9 @@
 //! A child of an agent ends by itself: when the lease of what it loads ends, and when the agent
 //! does, also if that was killed or stopped.
 //!
-//! `NARROWS_SEND_UNTIL=stdin`: each line of standard input is a time of `CLOCK_BOOTTIME` in ns until
-//! which this process may send; before the first line it does nothing. `=closed`: standard input
-//! only has to stay open.
+//! `NARROWS_SEND_UNTIL=stdin`: each line of standard input is a time of `CLOCK_BOOTTIME` in ns
+//! until which this process may send; before the first line it does nothing. `=closed`: standard
+//! input only has to stay open.
 
 use std::io::BufRead;
 use std::sync::Arc;
@@ -56,7 +56,7 @@ pub(crate) fn obey() -> Result<(), Failure> {
     std::thread::spawn(move || {
         while let Some(line) = next_line() {
             match until(&line) {
-                // The agent alone knows whether a lease was renewed; an earlier time ends it earlier.
+                // The agent alone knows whether a lease was renewed; an earlier time counts too.
                 Some(time) => renewed.store(time, Ordering::Relaxed),
                 None => break,
             }

@@ -13,40 +13,16 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use narrows_bus::Bus;
 use tokio::task::{AbortHandle, JoinSet};
 
-use crate::clock::Clock;
 use crate::error::Result;
 use crate::feed::{bucket, feed, recall_plan};
 use crate::lease::Leases;
-use crate::limits::Limits;
-use crate::measure::Measure;
+use crate::parts::Parts;
 use crate::server;
 use crate::shared::Shared;
-use crate::spool::{Bounds, Spool};
-use crate::state::{Membership, State};
+use crate::spool::Spool;
 use crate::{send, status, work};
-
-/// What an agent is made of.
-pub struct Parts {
-    /// Its folder.
-    pub state: State,
-    /// Its fleet.
-    pub membership: Membership,
-    /// What its owner allows.
-    pub limits: Limits,
-    /// Version of its program.
-    pub version: String,
-    /// Its connection.
-    pub bus: Arc<dyn Bus>,
-    /// Its clocks.
-    pub clock: Arc<dyn Clock>,
-    /// How it measures.
-    pub measure: Arc<dyn Measure>,
-    /// How much may wait in its spool.
-    pub bounds: Bounds,
-}
 
 /// An agent that runs.
 pub struct Agent {

@@ -10,7 +10,7 @@ use serde_json::Value as Json;
 
 /// What a document says.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(crate) struct Found {
+pub(crate) struct Contents {
     pub(crate) values: Vec<Value>,
     /// IP octets that were sent, as far as the document knows.
     pub(crate) octets: u64,
@@ -48,11 +48,11 @@ struct Remark {
 }
 
 /// Reads the document of a command of this kind.
-pub(crate) fn read(words: &[String], document: &Json) -> Found {
+pub(crate) fn read(words: &[String], document: &Json) -> Contents {
     if words.first().is_some_and(|kind| kind == "throughput") {
         return throughput(words, document);
     }
-    let mut found = Found::default();
+    let mut found = Contents::default();
     let list = document.get("metrics").and_then(Json::as_array);
     // A metric of a later version is left out; it stays in the evidence.
     let entries = list.map_or_else(|| std::slice::from_ref(document), Vec::as_slice);
@@ -90,7 +90,7 @@ impl Entry {
 }
 
 /// The rate at the receiver. Where a host or a window held it back, the path carries at least this.
-fn throughput(words: &[String], document: &Json) -> Found {
+fn throughput(words: &[String], document: &Json) -> Contents {
     let number = |path: &str| document.pointer(path).and_then(Json::as_f64).filter(|rate| rate.is_finite());
     let has = |flags: [&str; 2]| words.iter().any(|word| flags.contains(&word.as_str()));
     let streams = document.pointer("/start/test_start/num_streams").and_then(Json::as_u64).unwrap_or(1);
@@ -113,7 +113,7 @@ fn throughput(words: &[String], document: &Json) -> Found {
         .filter_map(|path| document.pointer(path).and_then(Json::as_u64))
         .sum();
     let reason = document.get("error").and_then(Json::as_str).map(ToOwned::to_owned);
-    Found { values, octets, reason }
+    Contents { values, octets, reason }
 }
 
 /// Limits that say nothing of the path.

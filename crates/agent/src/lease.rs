@@ -1,6 +1,6 @@
 //! Leases over the bus: the task that feeds `fleet::lease::Lessee` and carries out its actions.
 //!
-//! Each key is a key of the bucket `lease_<generation>`; its value is a [`Holder`] or null, as JSON.
+//! Each key is one of the bucket `lease_<generation>`; its value is a [`Holder`] or null, as JSON.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;

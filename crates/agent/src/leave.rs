@@ -38,9 +38,9 @@ pub async fn leave(state: &State, membership: &Membership, bus: &dyn Bus, versio
         // The answer to this question comes behind the message: it has left this host.
         bus.read("plan", agent.as_str()).await.ok()
     };
-    let told = tokio::time::timeout(PATIENCE, tell).await.ok().flatten().is_some();
+    let reached = tokio::time::timeout(PATIENCE, tell).await.ok().flatten().is_some();
     state.leave()?;
-    Ok(told)
+    Ok(reached)
 }
 
 const PATIENCE: Duration = Duration::from_secs(10);

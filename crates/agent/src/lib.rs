@@ -1,5 +1,5 @@
-//! An agent of a fleet: it joins, measures by signed plans, leases what it loads, and spools what it
-//! finds until the record of its hub has it.
+//! An agent of a fleet: it joins, measures by signed plans, leases what it loads, and spools what
+//! it finds until the record of its hub has it.
 //!
 //! * [`join()`] makes a host an agent; [`State`] is the folder that it keeps.
 //! * [`Agent`] is one that runs: `agenda` says what is due, `work` does it, [`Spool`] keeps the
@@ -26,6 +26,7 @@ mod lease;
 mod leave;
 mod limits;
 mod measure;
+mod parts;
 mod plan;
 mod send;
 mod server;
@@ -35,7 +36,7 @@ mod state;
 mod status;
 mod work;
 
-pub use agent::{Agent, Parts};
+pub use agent::Agent;
 pub use clock::Clock;
 pub use connect::connect;
 pub use error::{Error, Result};
@@ -43,6 +44,7 @@ pub use join::{HUB_PORT, HubAddress, Token, join};
 pub use leave::leave;
 pub use limits::Limits;
 pub use measure::{Credential, Fence, Measure, Outcome, Task};
+pub use parts::Parts;
 pub use plan::{Refusal, order, plan};
 pub use spool::{Bounds, Parcel, Spool, Waiting};
 pub use state::{Membership, State};

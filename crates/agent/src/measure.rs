@@ -1,4 +1,4 @@
-//! How an agent starts a measurement. The program does it with child processes; tests do it without.
+//! How an agent starts a measurement: the program with child processes, tests without.
 
 use std::time::Duration;
 

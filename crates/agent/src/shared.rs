@@ -15,6 +15,7 @@ use crate::clock::{Clock, HubTime};
 use crate::lease::Leases;
 use crate::limits::Limits;
 use crate::measure::Measure;
+use crate::parts::Parts;
 use crate::spool::Spool;
 use crate::state::State;
 
@@ -54,8 +55,8 @@ pub(crate) struct About {
 }
 
 impl Shared {
-    pub(crate) fn new(parts: crate::agent::Parts, spool: Spool, leases: Leases) -> Self {
-        let crate::agent::Parts { membership, version, state, limits, bus, clock, measure, .. } = parts;
+    pub(crate) fn new(parts: Parts, spool: Spool, leases: Leases) -> Self {
+        let Parts { membership, version, state, limits, bus, clock, measure, .. } = parts;
         Self {
             joined: membership.joined,
             version,

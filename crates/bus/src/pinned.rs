@@ -1,5 +1,5 @@
-//! TLS to a server that is known by the hash of its key, as a join token has it: no authority has to
-//! vouch for a hub.
+//! TLS to a server that is known by the hash of its key, as a join token has it: no authority has
+//! to vouch for a hub.
 
 use std::sync::Arc;
 

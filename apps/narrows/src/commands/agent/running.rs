@@ -69,12 +69,12 @@ pub(super) fn leave(args: &StateArgs) -> Result<Exit, Failure> {
     let _lock = state.lock().map_err(failure)?;
     let membership = member(&state)?;
     let key = state.key().map_err(failure)?;
-    let told = runtime()?.block_on(async {
+    let reached = runtime()?.block_on(async {
         let bus = connect(&membership, key).await?;
         let version = env!("CARGO_PKG_VERSION");
         narrows_agent::leave(&state, &membership, &*bus, version, Clocks.unix_ms()).await
     });
-    if !told.map_err(failure)? {
+    if !reached.map_err(failure)? {
         let agent = &membership.joined.agent;
         output::complain(&format!("the hub did not answer: revoke {agent} there"));
     }
