@@ -1,6 +1,7 @@
 //! Which commands an agent runs: words that come from the hub become the arguments of a child, so
 //! only flags pass that measure. None of them names a file, and no shell reads them.
 
+use narrows_fleet::config::loads;
 use narrows_units::BitRate;
 
 use crate::limits::Limits;
@@ -86,33 +87,42 @@ pub(crate) fn checked(words: &[String], limits: &Limits) -> Result<Vec<String>, 
         }
         given.push((*flag, value));
     }
-    let mut words = words.to_vec();
-    if let Some(highest) = limits.highest_rate {
-        words.extend(rated(kind, &given, highest)?);
-    }
-    Ok(words)
+    let budget = budget(kind, &given, limits.highest_rate)?;
+    Ok(words.iter().cloned().chain(budget).collect())
 }
 
-/// What keeps a command below the owner's highest rate.
-fn rated(kind: &str, given: &[(&str, Option<&str>)], highest: BitRate) -> Result<Vec<String>, String> {
+/// What keeps a command below the owner's highest rate, and a light one within the light slot.
+fn budget(kind: &str, given: &[(&str, Option<&str>)], highest: Option<BitRate>) -> Result<Vec<String>, String> {
     let value = |names: [&str; 2]| given.iter().find(|(flag, _)| names.contains(flag)).and_then(|(_, value)| *value);
-    if kind == "throughput" {
-        let rate =
-            value(["-b", "--bitrate"]).ok_or("throughput without -b is not bound to the owner's highest rate")?;
-        let rate: BitRate = rate.parse().map_err(|error| format!("-b {rate}: {error}"))?;
-        let streams: u64 =
-            value(["-P", "--parallel"]).unwrap_or("1").parse().map_err(|error| format!("-P: {error}"))?;
-        let (sum, none) = (rate.bps().saturating_mul(streams), rate.bps() == 0);
-        if none || sum > highest.bps() {
-            return Err(format!("{streams} x {rate} are beyond the owner's highest rate, {highest}"));
+    let own = value(["--budget", "--budget"]);
+    match (kind, highest) {
+        ("throughput", None) => return Ok(Vec::new()),
+        ("throughput", Some(highest)) => {
+            let (rate, streams) = (value(["-b", "--bitrate"]), value(["-P", "--parallel"]));
+            return transfer(rate, streams, highest).map(|()| Vec::new());
         }
-        return Ok(Vec::new());
+        (_, Some(_)) if own.is_some() => return Err("a budget of its own beside the owner's highest rate".to_owned()),
+        _ => {}
     }
-    if value(["--budget", "--budget"]).is_some() {
-        return Err("a budget of its own beside the owner's highest rate".to_owned());
-    }
-    Ok(vec!["--budget".to_owned(), format!("{} bit/s", highest.bps())])
+    let octets = (loads(kind) == Some(false) && own.is_none()).then(|| LIGHT_OCTETS.to_owned());
+    let rate = highest.map(|highest| format!("{} bit/s", highest.bps()));
+    let bounds: Vec<String> = octets.into_iter().chain(rate).collect();
+    Ok(if bounds.is_empty() { bounds } else { vec!["--budget".to_owned(), bounds.join(", ")] })
 }
+
+fn transfer(rate: Option<&str>, streams: Option<&str>, highest: BitRate) -> Result<(), String> {
+    let rate = rate.ok_or("throughput without -b is not bound to the owner's highest rate")?;
+    let rate: BitRate = rate.parse().map_err(|error| format!("-b {rate}: {error}"))?;
+    let streams: u64 = streams.unwrap_or("1").parse().map_err(|error| format!("-P: {error}"))?;
+    let sum = rate.bps().saturating_mul(streams);
+    if rate.bps() == 0 || sum > highest.bps() {
+        return Err(format!("{streams} x {rate} are beyond the owner's highest rate, {highest}"));
+    }
+    Ok(())
+}
+
+/// What a server grants at once without its load slot, which is for leased runs.
+const LIGHT_OCTETS: &str = "4 MB";
 
 #[cfg(test)]
 mod tests {
@@ -133,7 +143,10 @@ mod tests {
             "hops -m 20",
             "test --quick",
         ] {
-            assert_eq!(checked(&words(text), &limits), Ok(words(text)), "{text}");
+            let command = checked(&words(text), &limits).unwrap();
+            let light = loads(&command[0]) == Some(false);
+            assert_eq!(command[..words(text).len()], words(text), "{text}");
+            assert_eq!(command[words(text).len()..] == ["--budget", "4 MB"], light, "{text}");
         }
         for text in [
             "",
@@ -158,7 +171,7 @@ mod tests {
     #[test]
     fn the_owners_rate_bounds_every_command() {
         let limits = Limits::read("highest_rate = \"100 Mbit/s\"\nkinds = [\"rtt\", \"throughput\"]").unwrap();
-        assert_eq!(checked(&words("rtt"), &limits).unwrap()[1..], ["--budget", "100000000 bit/s"]);
+        assert_eq!(checked(&words("rtt"), &limits).unwrap()[1..], ["--budget", "4 MB, 100000000 bit/s"]);
         assert!(checked(&words("throughput -b 25M -P 4"), &limits).is_ok());
         for text in [
             "throughput",

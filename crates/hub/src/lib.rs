@@ -33,6 +33,7 @@ pub use hub::bottlenecks::Bottleneck;
 pub use hub::view::PlanView;
 pub use hub::{Clock, Cut, Hub, Parts, Tell};
 pub use keys::{HubFile, Keys};
+pub use narrows_site::wall_clock;
 pub use server::{Server, Settings};
 pub use token::JoinToken;
 

@@ -92,7 +92,13 @@ fn join(args: &JoinArgs) -> Result<Exit, Failure> {
     let state = args.state.open()?;
     let _lock = state.lock().map_err(failure)?;
     if let Some(membership) = state.membership().map_err(failure)? {
-        return Err(failure(Error::Joined(membership.joined.agent.to_string())));
+        let agent = membership.joined.agent.to_string();
+        // Whoever starts a container need not know whether its host has joined before.
+        if membership.hub == hub.to_string() {
+            output::complain(&format!("{agent} belongs to the fleet of {hub} already"));
+            return Ok(Exit::Valid);
+        }
+        return Err(failure(Error::Joined(agent)));
     }
     let wish = Join {
         token: String::new(),

@@ -4,6 +4,8 @@ mod place;
 mod run;
 mod store;
 
+use std::path::PathBuf;
+
 use serde_json::json;
 
 use self::place::PlaceArgs;
@@ -45,6 +47,22 @@ enum HubCommand {
         #[command(flatten)]
         hub: WhereArgs,
     },
+    /// Copy the record to another database, while no hub runs: to a larger one, then start the hub
+    /// with that --store and the same --state
+    Move {
+        /// Where to: `postgres://user@host/database` or `sqlite:FILE`; nothing is there yet
+        #[arg(long, value_name = "URL")]
+        to: String,
+        #[command(flatten)]
+        place: PlaceArgs,
+    },
+    /// Copy the record to a new file, while no hub runs
+    Backup {
+        /// The file
+        file: PathBuf,
+        #[command(flatten)]
+        place: PlaceArgs,
+    },
     /// Look whether state directory and record are sound; change nothing
     Check {
         #[command(flatten)]
@@ -69,6 +87,8 @@ pub(crate) fn run(args: &HubArgs) -> Result<Exit, Failure> {
             output::write(&format!("revoked {}\n", answer["revoked"].as_str().unwrap_or(name)), None)?;
             Ok(Exit::Valid)
         }
+        Some(HubCommand::Move { to, place }) => store::copy(place, to),
+        Some(HubCommand::Backup { file, place }) => store::copy(place, &format!("sqlite:{}", file.display())),
         Some(HubCommand::Check { place }) => store::check(place),
     }
 }

@@ -93,7 +93,7 @@ async fn light_runs_wait_for_others_and_say_when_they_met_some() {
     while world.log.lock().unwrap().is_empty() {
         pass(1).await;
     }
-    while world.log.lock().unwrap().iter().all(|sent| sent.words != ["available"]) {
+    while world.log.lock().unwrap().iter().all(|sent| sent.words[0] != "available") {
         world.bus.put("lease_1", "host.b", lease(2)).await;
         world.bus.put("lease_1", "host.b", "null").await;
         tokio::time::sleep(std::time::Duration::from_millis(100)).await;

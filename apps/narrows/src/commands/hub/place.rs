@@ -8,7 +8,7 @@ use crate::commands::fleet::state_of;
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct PlaceArgs {
     /// Directory for keys and the bus; by default the one of the record's file if that is named,
-    /// else of the service, else /var/lib/narrows/hub, for users ~/.local/state/narrows/hub
+    /// else of the service, else /var/lib/narrows-hub, for users ~/.local/state/narrows/hub
     #[arg(long, value_name = "DIR")]
     pub(super) state: Option<PathBuf>,
     /// The record: `sqlite:FILE`, or `postgres://user@host/database` for more than 50 hosts; by

@@ -58,3 +58,12 @@ pub(super) fn check(place: &PlaceArgs) -> Result<Exit, Failure> {
 
 /// What a hub makes at its first start.
 const FILES: [&str; 4] = ["key.pem", "cert.pem", "sign.seed", "tenant.secret"];
+
+/// Copies the record of a hub that does not run.
+pub(super) fn copy(place: &PlaceArgs, to: &str) -> Result<Exit, Failure> {
+    let now_ms = i64::try_from(narrows_hub::wall_clock().as_millis()).unwrap_or(i64::MAX);
+    let moved = runtime()?.block_on(narrows_record::move_to(&place.store(), to, now_ms));
+    let moved = moved.map_err(|error| Failure::host(format!("{}: {error}", shown(to))))?;
+    output::write(&format!("copied {} rows, {} runs among them, to {}\n", moved.rows, moved.runs, shown(to)), None)?;
+    Ok(Exit::Valid)
+}
