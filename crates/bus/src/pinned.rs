@@ -94,7 +94,7 @@ mod tests {
         let secret = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(has.signing_key.serialize_der()));
         let signer = aws_lc_rs::sign::any_supported_type(&secret)?;
         let certified = rustls::sign::CertifiedKey::new(vec![shown.cert.der().clone()], signer);
-        let resolver = rustls::server::SingleCertAndKey::from(certified);
+        let resolver = rustls::sign::SingleCertAndKey::from(certified);
         let provider = Arc::new(aws_lc_rs::default_provider());
         let config = ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions()?;
         let config = config.with_no_client_auth().with_cert_resolver(Arc::new(resolver));

@@ -32,11 +32,15 @@ const ANSWERS: [&str; 9] = [
     "targets/1",
 ];
 
+/// What agents and hub of a fleet say to each other, and what `fleet status` prints: the types of
+/// crate `fleet` and the hub's description of its API are their schemas.
+const FLEET: [&str; 5] = ["fleet-status/1", "order/1", "plan/1", "run/1", "status/1"];
+
 fn stored_at(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/documents").join(name)
 }
 
-fn stored(kind: &str) -> Value {
+pub(crate) fn stored(kind: &str) -> Value {
     let path = stored_at(&format!("{kind}.json"));
     let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     serde_json::from_str(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
@@ -174,7 +178,7 @@ fn stored_documents_follow_todays_schemas() {
         let Some(kind) = document["schema"].as_str().and_then(|name| name.strip_prefix("narrows.")) else { continue };
         checked += 1;
         // The API describes its answers itself: `watch_api.rs` holds them against that.
-        if ANSWERS.contains(&kind) {
+        if ANSWERS.contains(&kind) || FLEET.contains(&kind) {
             continue;
         }
         let schema = format!("../../crates/report/schema/{}.json", kind.replace('/', "-"));

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use crate::common::{Running, TIMEOUT, directory, narrows, text, until};
+use crate::documents::keeps;
 
 /// A hub, three agents, and between them a bridge; gone when dropped.
 struct Bridge {
@@ -143,6 +144,7 @@ fn three_agents_fill_the_matrix_with_nothing_but_the_program() {
     let status = || fleet.run(0, &["fleet", "status", "--json", "--state", text(&hub_state)]);
     let filled = || status()["matrix"]["with_value"].as_u64();
     asked("six cells", || filled() == Some(6));
+    keeps("fleet-status-1", &status());
     println!("6 of 6 cells {:.1} s after the third join", joined.elapsed().as_secs_f64());
 
     for (host, state) in (1..).zip(&states) {

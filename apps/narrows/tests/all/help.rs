@@ -61,6 +61,8 @@ const PARTS: &[[&str; 2]] = &[
     ["traffic", "sink"],
     ["hub", "token"],
     ["hub", "revoke"],
+    ["hub", "move"],
+    ["hub", "backup"],
     ["hub", "check"],
     ["fleet", "status"],
     ["fleet", "plan"],

@@ -8,6 +8,7 @@ mod configuration;
 mod contract;
 mod documents;
 mod evaluate;
+mod fleet_documents;
 mod fleet_lab;
 mod from_here_lab;
 mod gate;

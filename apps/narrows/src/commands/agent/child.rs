@@ -220,10 +220,11 @@ mod tests {
     fn the_host_itself_is_no_router() {
         let address = |last: u8| IpAddr::from([10, 0, 0, last]);
         let hop = |last: Option<u8>| last.map(address).into_iter().collect();
-        let traced = |hops: &[Option<u8>], reached| route::Traced {
-            route: hops.iter().map(|last| hop(*last)).collect(),
-            reached,
-            ..route::Traced::default()
+        let traced = |hops: &[Option<u8>], reached| {
+            let mut traced = route::Traced::default();
+            traced.route = hops.iter().map(|last| hop(*last)).collect();
+            traced.reached = reached;
+            traced
         };
         let found = |hops_met: &[Option<u8>], reached| {
             hops(&traced(hops_met, reached), address(9)).iter().map(|hop| hop.address).collect::<Vec<_>>()

@@ -23,6 +23,7 @@ fn status(agent: &str) -> Status {
         running: None,
         orders: Vec::new(),
         faults: vec!["its disk is full\0".to_owned()],
+        leaving: false,
     }
 }
 
