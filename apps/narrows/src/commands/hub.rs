@@ -52,9 +52,13 @@ enum HubCommand {
     Move {
         /// Where to: `postgres://user@host/database` or `sqlite:FILE`; nothing is there yet
         #[arg(long, value_name = "URL")]
-        to: String,
-        #[command(flatten)]
-        place: PlaceArgs,
+        store: String,
+        /// The record as it is; by default hub.db in the state directory
+        #[arg(long, value_name = "URL")]
+        from: Option<String>,
+        /// The hub's state directory
+        #[arg(long, value_name = "DIR")]
+        state: Option<PathBuf>,
     },
     /// Copy the record to a new file, while no hub runs
     Backup {
@@ -87,7 +91,10 @@ pub(crate) fn run(args: &HubArgs) -> Result<Exit, Failure> {
             output::write(&format!("revoked {}\n", answer["revoked"].as_str().unwrap_or(name)), None)?;
             Ok(Exit::Valid)
         }
-        Some(HubCommand::Move { to, place }) => store::copy(place, to),
+        Some(HubCommand::Move { store, from, state }) => {
+            let place = PlaceArgs { state: state.clone(), store: from.clone() };
+            store::copy(&place, store)
+        }
         Some(HubCommand::Backup { file, place }) => store::copy(place, &format!("sqlite:{}", file.display())),
         Some(HubCommand::Check { place }) => store::check(place),
     }

@@ -133,21 +133,21 @@ fn three_agents_fill_the_matrix_with_nothing_but_the_program() {
     let announced = announced(&output).expect("it was there");
     let (url, join) = (announced["url"].as_str().expect("a URL"), announced["join"].as_str().expect("a token"));
 
-    let states: Vec<_> = (1..4).map(|host| path(&format!("agent{host}"))).collect();
+    let homes: Vec<_> = (1..4).map(|host| path(&format!("agent{host}"))).collect();
     let mut agents = Vec::new();
-    for (host, state) in (1..).zip(&states) {
+    for (host, state) in (1..).zip(&homes) {
         let name = format!("h{host}");
         fleet.run(host, &["agent", "join", url, join, "--name", &name, "--state", text(state)]);
         agents.push(fleet.start(host, &["agent", "run", "--state", text(state)]));
     }
     let joined = Instant::now();
     let status = || fleet.run(0, &["fleet", "status", "--json", "--state", text(&hub_state)]);
-    let filled = || status()["matrix"]["with_value"].as_u64();
-    asked("six cells", || filled() == Some(6));
+    let with_value = || status()["matrix"]["with_value"].as_u64();
+    asked("six cells", || with_value() == Some(6));
     keeps("fleet-status-1", &status());
     println!("6 of 6 cells {:.1} s after the third join", joined.elapsed().as_secs_f64());
 
-    for (host, state) in (1..).zip(&states) {
+    for (host, state) in (1..).zip(&homes) {
         let own = fleet.run(host, &["agent", "status", "--json", "--state", text(state)]);
         let faults = &own["status"]["faults"];
         assert!(own["runs"] == true && faults.is_null(), "{own}");
@@ -158,12 +158,12 @@ fn three_agents_fill_the_matrix_with_nothing_but_the_program() {
         assert_eq!(ended.status.code(), Some(0), "{ended:?}");
     }
     // It leaves, and the hub hears of it.
-    fleet.run(1, &["agent", "leave", "--state", text(&states[0])]);
+    fleet.run(1, &["agent", "leave", "--state", text(&homes[0])]);
     let left = |status: Value| {
         let agents = status["agents"].as_array().cloned().unwrap_or_default();
         agents.iter().any(|agent| agent["name"] == "h1" && agent["state"] == "left")
     };
     asked("the hub hears of it", || left(status()));
-    let ended = fleet.start(1, &["agent", "status", "--state", text(&states[0])]).end();
+    let ended = fleet.start(1, &["agent", "status", "--state", text(&homes[0])]).end();
     ended.refused(2, &["has not joined a fleet"]);
 }

@@ -96,7 +96,9 @@ mod tests {
         #[test]
         fn ranges_hold_what_was_added_and_nothing_else(numbers in prop::collection::vec(0_u64..60, 0..80)) {
             let mut stored = Stored::default();
-            numbers.iter().for_each(|seq| stored.add(*seq));
+            for seq in &numbers {
+                stored.add(*seq);
+            }
             for seq in 0..62 {
                 prop_assert_eq!(stored.has(seq), numbers.contains(&seq), "{} of {:?}", seq, stored);
             }
