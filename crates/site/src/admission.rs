@@ -1,7 +1,7 @@
 //! What a request passes before it is answered: host, rate, who asks; and what each answer says of
 //! itself to browsers.
 
-use std::net::{IpAddr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
 use axum::extract::{ConnectInfo, Request, State};
@@ -95,9 +95,17 @@ fn wants_html(headers: &HeaderMap) -> bool {
         .is_some_and(|accept| accept.contains("text/html"))
 }
 
-/// Whether an address is one of this machine's: only to those can a socket be bound.
+/// Whether an address is one of this machine's. To bind a socket to it would not tell: hosts with
+/// `ip_nonlocal_bind` bind to any.
 fn is_own(address: IpAddr) -> bool {
-    UdpSocket::bind((address.to_canonical(), 0)).is_ok()
+    let address = address.to_canonical();
+    let own = |interface: nix::ifaddrs::InterfaceAddress| {
+        let one = interface.address?;
+        let four = one.as_sockaddr_in().map(|four| IpAddr::V4(four.ip()));
+        four.or_else(|| one.as_sockaddr_in6().map(|six| IpAddr::V6(six.ip())))
+    };
+    address.is_loopback()
+        || nix::ifaddrs::getifaddrs().is_ok_and(|mut all| all.any(|interface| own(interface) == Some(address)))
 }
 
 /// One customer of IPv6 has 2^64 addresses.
@@ -125,3 +133,16 @@ const HEADERS: [(&str, &str); 6] = [
 ];
 
 const SLOW_BODY: Duration = Duration::from_secs(10);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_addresses_of_this_machine_are_its_own() {
+        let own = |text: &str| is_own(text.parse().unwrap());
+        assert!(own("127.0.0.1") && own("::1") && own("::ffff:127.0.0.1"));
+        // Reserved for documentation (RFC 5737, RFC 3849): nobody has them.
+        assert!(!own("192.0.2.1") && !own("2001:db8::1") && !own("0.0.0.0"));
+    }
+}
