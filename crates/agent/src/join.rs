@@ -13,8 +13,8 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
 use crate::error::{Error, Result};
-use crate::hex;
 use crate::state::Membership;
+use narrows_units::hex;
 
 /// Where a hub is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -74,8 +74,8 @@ impl FromStr for Token {
     fn from_str(text: &str) -> Result<Self> {
         let mut parts = text.trim().split('.');
         let (version, hash, secret) = (parts.next(), parts.next(), parts.next());
-        let hash = hash.and_then(hex::octets::<32>);
-        let secret = secret.and_then(hex::octets::<20>);
+        let hash = hash.and_then(hex::to_array::<32>);
+        let secret = secret.and_then(hex::to_array::<20>);
         match (version, hash, secret, parts.next()) {
             (Some("nw1"), Some(key_hash), Some(_), None) => Ok(Self { text: text.trim().to_owned(), key_hash }),
             _ => Err(Error::Token),
@@ -85,7 +85,7 @@ impl FromStr for Token {
 
 impl std::fmt::Debug for Token {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Token({})", hex::text(&self.key_hash))
+        write!(f, "Token({})", hex::to_text(&self.key_hash))
     }
 }
 
@@ -103,7 +103,7 @@ pub async fn join(hub: &HubAddress, token: &Token, mut wish: Join, key: &Key) ->
         return Err(Error::Refused(complaint(code, &answer)));
     }
     let joined: Joined = serde_json::from_slice(&answer).map_err(|error| Error::Protocol(error.to_string()))?;
-    Ok(Membership { hub: hub.to_string(), key_hash: hex::text(&token.key_hash), port, joined })
+    Ok(Membership { hub: hub.to_string(), key_hash: hex::to_text(&token.key_hash), port, joined })
 }
 
 /// One request of HTTP/1.1 (RFC 9112) over a connection of its own, to the server with this key.

@@ -20,7 +20,6 @@ mod connect;
 mod document;
 mod error;
 mod feed;
-mod hex;
 mod join;
 mod lease;
 mod leave;

@@ -11,8 +11,8 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use crate::command::checked;
-use crate::hex;
 use crate::limits::Limits;
+use narrows_units::hex;
 
 /// Why a plan or an order is not carried out.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -92,7 +92,7 @@ fn open<T: DeserializeOwned>(signed: &Signed, joined: &Joined, schema: &str) -> 
     struct Any {
         schema: String,
     }
-    let signature = hex::vec(&signed.signature).ok_or(Refusal::Signature)?;
+    let signature = hex::to_octets(&signed.signature).ok_or(Refusal::Signature)?;
     if !verifies(&joined.hub_key, signed.message.as_bytes(), &signature) {
         return Err(Refusal::Signature);
     }

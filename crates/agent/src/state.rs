@@ -11,7 +11,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
-use crate::hex;
+use narrows_units::hex;
 
 /// The fleet that a host belongs to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -30,7 +30,7 @@ pub struct Membership {
 impl Membership {
     /// The hash of the hub's key.
     pub fn key_hash(&self) -> Result<[u8; 32]> {
-        hex::octets(&self.key_hash).ok_or_else(|| Error::Protocol("a hash of its key that is none".to_owned()))
+        hex::to_array(&self.key_hash).ok_or_else(|| Error::Protocol("a hash of its key that is none".to_owned()))
     }
 }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 use narrows_fleet::keys::{Key, Name};
 use narrows_fleet::lease::{GUARD, Obstacle, Want};
 use narrows_fleet::message::{Exit, Flag, Hop, Peer, Plan, Run};
-use narrows_units::Stamp;
+use narrows_units::{Stamp, weeks_since_1970};
 use serde_json::Value as Json;
 use tokio::sync::watch;
 use uuid::Uuid;
@@ -133,7 +133,7 @@ impl Worker {
 
     /// The key of this week; the hub gives the next ones in time.
     fn credential(&self, peer: &Peer) -> Option<Credential> {
-        let week = u32::try_from(self.shared.now_ms().div_euclid(7 * DAY_MS)).unwrap_or(0);
+        let week = weeks_since_1970(self.shared.now_ms());
         let key = peer.keys.iter().min_by_key(|key| key.week.abs_diff(week))?;
         Some(Credential { name: format!("{}@{}", self.shared.name(), key.week), secret: key.secret.clone() })
     }

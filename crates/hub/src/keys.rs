@@ -21,8 +21,8 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
 use crate::error::{Error, Result};
-use crate::hex;
 use crate::token::random;
+use narrows_units::hex;
 
 /// The hub's secrets.
 pub struct Keys {
@@ -65,8 +65,8 @@ impl Keys {
         let seed = folder.join("sign.seed");
         let sign = Key::from_seed(kept(&seed, || Ok(Key::new().seed()))?.trim());
         let secret = folder.join("tenant.secret");
-        let tenant = kept(&secret, || Ok(hex::text(&random::<32>()?)))?;
-        let view = kept(&folder.join("view.token"), || Ok(hex::text(&random::<20>()?)))?;
+        let tenant = kept(&secret, || Ok(hex::to_text(&random::<32>()?)))?;
+        let view = kept(&folder.join("view.token"), || Ok(hex::to_text(&random::<20>()?)))?;
         Ok(Self {
             folder: folder.to_owned(),
             key_hash: Sha256::digest(pair.subject_public_key_info()).into(),
@@ -80,13 +80,13 @@ impl Keys {
     #[expect(clippy::missing_panics_doc, reason = "messages have no keys that are no text")]
     pub fn signed(&self, message: &impl Serialize) -> Signed {
         let message = serde_json::to_string(message).expect("messages have no keys that are no text");
-        let signature = hex::text(&self.sign.sign(message.as_bytes()));
+        let signature = hex::to_text(&self.sign.sign(message.as_bytes()));
         Signed { message, signature }
     }
 
     /// Says where the hub is.
     pub fn write_hub_file(&self, url: &str) -> Result<()> {
-        let file = HubFile { url: url.to_owned(), key_hash: hex::text(&self.key_hash) };
+        let file = HubFile { url: url.to_owned(), key_hash: hex::to_text(&self.key_hash) };
         let path = self.folder.join("hub.json");
         let text = serde_json::to_string(&file).map_err(|error| fault(&path, &error))?;
         // An older one may be there.
@@ -155,7 +155,7 @@ mod tests {
             assert_eq!(mode(&folder.join(name)), 0o600, "{name}");
         }
         let signed = keys.signed(&[1, 2]);
-        let signature = hex::octets::<64>(&signed.signature).unwrap();
+        let signature = hex::to_array::<64>(&signed.signature).unwrap();
         assert!(verifies(&keys.sign.public(), signed.message.as_bytes(), &signature));
     }
 }

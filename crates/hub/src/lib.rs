@@ -17,7 +17,6 @@ mod cost;
 mod counters;
 mod directory;
 mod error;
-mod hex;
 mod hub;
 mod keys;
 mod network;

@@ -33,13 +33,6 @@ impl Servers {
     }
 }
 
-/// Whole weeks since 1970.
-pub(crate) fn week_of(unix_ms: i64) -> u32 {
-    u32::try_from(unix_ms.max(0) / WEEK_MS).unwrap_or(u32::MAX)
-}
-
-const WEEK_MS: i64 = 7 * 86_400_000;
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -57,7 +50,6 @@ mod tests {
         let of = |target: &Name, source: &Name| Servers::new(&tenant, target, 2950..2953).client_keys(source, 2);
         assert_eq!((of(&b, &a).len(), &of(&b, &a)[1].secret[..]), (2, CLIENT));
         assert_ne!(of(&a, &b)[1].secret, CLIENT);
-        assert_eq!(week_of(2951 * WEEK_MS), 2951);
     }
 
     const SERVER: &str = "9a51600ef26ccb14a7c5ea59002b91571abf217ca4b2f82bb79dd5d76589b1b5";

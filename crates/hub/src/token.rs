@@ -6,7 +6,7 @@ use std::str::FromStr;
 use sha2::{Digest as _, Sha256};
 
 use crate::error::{Error, Result};
-use crate::hex;
+use narrows_units::hex;
 
 /// A token, as its owner has it. The record knows its [`JoinToken::hash`] alone.
 ///
@@ -40,13 +40,13 @@ pub(crate) fn random<const N: usize>() -> Result<[u8; N]> {
 
 impl fmt::Display for JoinToken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "nw1.{}.{}", hex::text(&self.key_hash), hex::text(&self.secret))
+        write!(f, "nw1.{}.{}", hex::to_text(&self.key_hash), hex::to_text(&self.secret))
     }
 }
 
 impl fmt::Debug for JoinToken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "nw1.{}.(secret)", hex::text(&self.key_hash))
+        write!(f, "nw1.{}.(secret)", hex::to_text(&self.key_hash))
     }
 }
 
@@ -60,8 +60,8 @@ impl FromStr for JoinToken {
         else {
             return Err(wrong());
         };
-        let key_hash = hex::octets(hash).ok_or_else(wrong)?;
-        Ok(Self { key_hash, secret: hex::octets(secret).ok_or_else(wrong)? })
+        let key_hash = hex::to_array(hash).ok_or_else(wrong)?;
+        Ok(Self { key_hash, secret: hex::to_array(secret).ok_or_else(wrong)? })
     }
 }
 

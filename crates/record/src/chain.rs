@@ -2,9 +2,9 @@
 
 use sha2::{Digest, Sha256};
 
-use crate::codes::hex;
 use crate::fit::to_json;
 use crate::rows::Audit;
+use narrows_units::hex;
 
 /// An entry after another one, whose hash is `before`; that of the first entry is empty.
 pub(crate) fn entry(before: &str, number: u64, at_ms: i64, who: &str, what: &str, text: &str) -> Audit {
@@ -16,7 +16,7 @@ pub(crate) fn entry(before: &str, number: u64, at_ms: i64, who: &str, what: &str
 /// SHA-256 of a JSON array, which parts with any content cannot make ambiguous.
 fn hash(before: &str, number: u64, at_ms: i64, who: &str, what: &str, text: &str) -> String {
     let whole = to_json(&(before, number, at_ms, who, what, text));
-    hex(&Sha256::digest(whole))
+    hex::to_text(&Sha256::digest(whole))
 }
 
 /// The first entry of a list, the newest first, that does not follow from the one before it; the

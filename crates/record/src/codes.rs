@@ -132,17 +132,6 @@ pub(crate) fn damaged(error: impl std::fmt::Display) -> Error {
     Error::Damaged(error.to_string())
 }
 
-/// Octets as text.
-pub(crate) fn hex(octets: &[u8]) -> String {
-    octets.iter().fold(String::new(), |text, octet| text + &format!("{octet:02x}"))
-}
-
-/// Octets that [`hex`] wrote.
-pub(crate) fn unhex(text: &str) -> Result<Vec<u8>> {
-    let octet = |at: usize| u8::from_str_radix(text.get(at..at + 2).unwrap_or_default(), 16).map_err(damaged);
-    (0..text.len()).step_by(2).map(octet).collect()
-}
-
 /// A number that is never negative where it was written.
 pub(crate) fn unsigned(number: i64) -> u64 {
     u64::try_from(number).unwrap_or(0)
@@ -183,12 +172,6 @@ mod tests {
         for text in ["", "{", "{[1,5}", "{[1,5),7}", "{[a,5)}"] {
             assert!(stored(text).is_err(), "{text}");
         }
-    }
-
-    #[test]
-    fn octets_are_read_as_written() {
-        assert_eq!(unhex(&hex(&[0, 9, 255])), Ok(vec![0, 9, 255]));
-        assert!(unhex("0").is_err() && unhex("xy").is_err());
     }
 
     #[test]

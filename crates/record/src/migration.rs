@@ -2,15 +2,15 @@
 
 use sha2::{Digest, Sha256};
 
-use crate::codes::hex;
 use crate::error::{Error, Result};
+use narrows_units::hex;
 
 /// The steps of a database: what makes version N out of version N - 1, from N = 1 on.
 pub(crate) type Steps = &'static [&'static str];
 
 /// SHA-256 of a step, as the database keeps it.
 pub(crate) fn checksum(step: &str) -> String {
-    hex(&Sha256::digest(step))
+    hex::to_text(&Sha256::digest(step))
 }
 
 /// The steps that a database with these versions and checksums lacks, with their versions.

@@ -58,6 +58,11 @@ impl Date {
     }
 }
 
+/// Whole weeks since 1970 at an instant of milliseconds since then; none before it.
+pub fn weeks_since_1970(millis: i64) -> u32 {
+    u32::try_from(millis.max(0) / (7 * 1_000 * SECONDS_OF_DAY)).unwrap_or(u32::MAX)
+}
+
 /// The clock of an instant, in seconds since 1970: `09:05:00`.
 pub fn format_clock(seconds: i64) -> String {
     let second = seconds.rem_euclid(SECONDS_OF_DAY);
@@ -133,6 +138,16 @@ const DAYS_BEFORE_1970: i64 = 719_468;
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn weeks_are_whole() {
+        let week = 604_800_000;
+        for (millis, weeks) in
+            [(-1, 0), (0, 0), (2951 * week - 1, 2950), (2951 * week, 2951), (i64::MAX, 15_250_284_452)]
+        {
+            assert_eq!(u64::from(weeks_since_1970(millis)), weeks.min(u64::from(u32::MAX)), "{millis}");
+        }
+    }
 
     /// `date -u -d @SECONDS` says the same.
     #[test]

@@ -7,7 +7,8 @@
 //! [`std::time::Duration`].
 //!
 //! The few conversions that every crate needs are here too, each with its rounding and edges:
-//! [`nanos`], [`rounded`], [`to_u32`]. So are instants as text: [`format_rfc_3339`], [`Date`].
+//! [`nanos`], [`rounded`], [`to_u32`]. So are instants as text: [`format_rfc_3339`], [`Date`], and
+//! octets as text: [`hex`].
 //!
 //! Each type parses the spellings that the field uses and prints what it parses (`"97.53 Mbit/s"`,
 //! `"64 kB"`, `"1.5 ms"`). Prefixes are decimal. Text that is no quantity is an error; a rate over
@@ -15,6 +16,7 @@
 
 mod calendar;
 mod convert;
+pub mod hex;
 mod layer;
 mod metric;
 mod octets;
@@ -22,7 +24,7 @@ mod quantity;
 mod rate;
 mod stamp;
 
-pub use calendar::{Date, format_clock, format_rfc_3339, format_rfc_3339_millis, parse_rfc_3339};
+pub use calendar::{Date, format_clock, format_rfc_3339, format_rfc_3339_millis, parse_rfc_3339, weeks_since_1970};
 pub use convert::{nanos, nanos_f64, rounded, rounded_signed, to_u32, to_u64, to_usize};
 pub use layer::{Framing, Layer};
 pub use metric::{Direction, Metric, Unit};

@@ -3,37 +3,14 @@
 use std::fmt;
 use std::str::FromStr;
 
+use narrows_units::hex;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use subtle::ConstantTimeEq;
 
-fn nibble(digit: u8) -> Option<u8> {
-    match digit {
-        b'0'..=b'9' => Some(digit - b'0'),
-        b'a'..=b'f' => Some(digit - b'a' + 10),
-        _ => None,
-    }
-}
-
 /// Lower-case hexadecimal of exactly `2 * N` digits.
 fn from_hex<const N: usize>(text: &str) -> Option<[u8; N]> {
-    let digits = text.as_bytes();
-    if digits.len() != 2 * N {
-        return None;
-    }
-    let mut octets = [0u8; N];
-    for (octet, pair) in octets.iter_mut().zip(digits.chunks_exact(2)) {
-        *octet = nibble(pair[0])? << 4 | nibble(pair[1])?;
-    }
-    Some(octets)
-}
-
-fn to_hex(octets: &[u8]) -> String {
-    use fmt::Write as _;
-    let mut text = String::with_capacity(octets.len() * 2);
-    for octet in octets {
-        write!(text, "{octet:02x}").expect("a String takes whatever is written");
-    }
-    text
+    let is_lower = !text.bytes().any(|digit| digit.is_ascii_uppercase());
+    is_lower.then(|| hex::to_array(text))?
 }
 
 macro_rules! octet_string {
@@ -69,7 +46,7 @@ macro_rules! octet_string {
         impl fmt::Debug for $name {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 if $shown {
-                    write!(f, "{}({})", stringify!($name), to_hex(&self.0))
+                    write!(f, "{}({})", stringify!($name), hex::to_text(&self.0))
                 } else {
                     write!(f, "{}(..)", stringify!($name))
                 }
@@ -78,7 +55,7 @@ macro_rules! octet_string {
 
         impl Serialize for $name {
             fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-                serializer.serialize_str(&to_hex(&self.0))
+                serializer.serialize_str(&hex::to_text(&self.0))
             }
         }
 
@@ -123,7 +100,7 @@ octet_string! {
 impl Secret {
     /// As plans and key files have it.
     pub fn to_hex(&self) -> String {
-        to_hex(&self.0)
+        hex::to_text(&self.0)
     }
 }
 

@@ -88,7 +88,7 @@ fn keys_of_a_fleet() {
     let home = directory();
     let server_key = "07".repeat(32);
     // The server takes the weeks beside its own too: the test may begin in one and end in the next.
-    let week = u32::try_from(narrows_net::clock::wall_ns() / 604_800_000_000_000).expect("after 1970");
+    let week = narrows_units::weeks_since_1970(narrows_net::clock::wall_ns() / 1_000_000);
     let holder = r#"{"run":"01920000-0000-7000-8000-000000000001","revision":3}"#;
     let keys =
         format!(r#"{{"weeks":[{{"week":{week},"secret":"{server_key}"}}],"denied":["evil"],"holder":{holder}}}"#);

@@ -6,14 +6,14 @@ use narrows_fleet::keys::Name;
 use narrows_fleet::mesh::Mesh;
 use narrows_fleet::message::{Directed, Peer, Plan, PlannedRun};
 use narrows_record::Agent;
-use narrows_units::to_u32;
+use narrows_units::{to_u32, weeks_since_1970};
 use narrows_wire::fleet_key::Secret;
 
 use super::ground::Ground;
 use super::planner::{DAY_MS, EPOCHS_A_DAY};
 use crate::compile::{LENGTH, Timetable};
 use crate::hub::Hub;
-use crate::peer_keys::{Servers, server_keys, week_of};
+use crate::peer_keys::{Servers, server_keys};
 
 /// What the plans of one making share.
 struct Shared<'a> {
@@ -61,7 +61,7 @@ impl Hub {
         (begin_ms, runs): (i64, Vec<PlannedRun>),
         now: i64,
     ) -> Plan {
-        let week = week_of(now);
+        let week = weeks_since_1970(now);
         Plan {
             schema: Plan::SCHEMA.to_owned(),
             tenant: self.tenant.clone(),
@@ -89,7 +89,7 @@ impl Hub {
 
 impl<'a> Shared<'a> {
     fn new(ground: &'a Ground, tenant: &Secret, now: i64) -> Self {
-        let (hosts, week) = (ground.members.len(), week_of(now));
+        let (hosts, week) = (ground.members.len(), weeks_since_1970(now));
         let is_large = hosts > MOST_WITH_ALL_KEYS;
         let weeks = if is_large { 1 } else { WEEKS };
         let servers = ground.members.iter().map(|peer| Servers::new(tenant, &peer.name, week..week + weeks)).collect();

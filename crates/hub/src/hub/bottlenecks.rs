@@ -78,7 +78,7 @@ pub(crate) fn id(network: &Network, segment: SegmentIndex) -> String {
     let ids: BTreeSet<u64> =
         network.graph.segments()[segment.0 as usize].links.iter().map(|link| network.id(*link)).collect();
     let text: Vec<String> = ids.iter().map(ToString::to_string).collect();
-    crate::hex::text(&Sha256::digest(text.join(" "))[..6])
+    narrows_units::hex::to_text(&Sha256::digest(text.join(" "))[..6])
 }
 
 /// From its first end to its last.

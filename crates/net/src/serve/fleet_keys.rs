@@ -5,6 +5,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use narrows_units::weeks_since_1970;
 use narrows_wire::Psk;
 use narrows_wire::fleet_key::{KeyName, Lease, NotLeased, Table};
 
@@ -133,8 +134,7 @@ fn read(path: &Path) -> Result<(Table, Identity), KeyFileError> {
 }
 
 fn this_week() -> u32 {
-    const WEEK_NS: i64 = 7 * 24 * 3600 * 1_000_000_000;
-    u32::try_from(clock::wall_ns() / WEEK_NS).unwrap_or(0)
+    weeks_since_1970(clock::wall_ns() / 1_000_000)
 }
 
 #[cfg(test)]

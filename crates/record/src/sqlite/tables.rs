@@ -9,9 +9,10 @@ use uuid::Uuid;
 
 use super::Record;
 use super::ingest::{packed, unpacked};
-use crate::codes::{damaged, hex, unhex};
+use crate::codes::damaged;
 use crate::error::Result;
 use crate::tables::{Kind, MOVING, Row, Table, Tables};
+use narrows_units::hex;
 
 #[async_trait]
 impl Tables for Record {
@@ -93,7 +94,7 @@ fn text(cell: ValueRef<'_>, kind: Kind) -> Result<Option<String>> {
         (_, ValueRef::Text(text)) => String::from_utf8(text.to_vec()).map_err(damaged)?,
         (Kind::Uuid, ValueRef::Blob(octets)) => Uuid::from_slice(octets).map_err(damaged)?.to_string(),
         (Kind::Document, ValueRef::Blob(octets)) => unpacked(octets)?,
-        (_, ValueRef::Blob(octets)) => hex(octets),
+        (_, ValueRef::Blob(octets)) => hex::to_text(octets),
     }))
 }
 
@@ -105,7 +106,7 @@ fn value(text: Option<&str>, kind: Kind) -> Result<Value> {
         Kind::Real => Value::Real(text.parse().map_err(damaged)?),
         Kind::Text | Kind::Ranges => Value::Text(text.to_owned()),
         Kind::Uuid => Value::Blob(text.parse::<Uuid>().map_err(damaged)?.as_bytes().to_vec()),
-        Kind::Bytes => Value::Blob(unhex(text)?),
+        Kind::Bytes => Value::Blob(hex::to_octets(text).ok_or_else(|| damaged("no hexadecimal text"))?),
         Kind::Document => Value::Blob(packed(text)),
     })
 }
