@@ -67,9 +67,16 @@ fn install_programs() -> Result<Vec<&'static str>> {
     let quietly = [("DEBIAN_FRONTEND", "noninteractive")];
     // A stale or unreachable index shows in the install step, which says what is missing.
     let _ = shown("apt-get", &["update", "-qq"], &quietly)?;
-    let mut args = vec!["install", "-y", "-qq", "--no-install-recommends"];
-    args.extend(packages);
-    let _ = shown("apt-get", &args, &quietly)?;
+    let install = |packages: &[&str]| {
+        let args: Vec<&str> = ["install", "-y", "-qq", "--no-install-recommends"].iter().chain(packages).copied().collect();
+        shown("apt-get", &args, &quietly)
+    };
+    // One package that this release does not have keeps all others out.
+    if !install(&packages)? {
+        for package in packages {
+            let _ = install(&[package])?;
+        }
+    }
     let still = self::missing();
     if !still.is_empty() {
         say(&format!("could not be installed: {}\n", still.join(", ")));
