@@ -3,6 +3,7 @@
 pub(crate) mod alerts;
 mod assemble;
 pub(crate) mod bottlenecks;
+mod directed;
 mod ground;
 mod hear;
 mod ingest;
@@ -29,6 +30,7 @@ use crate::counters::Counters;
 use crate::directory::Directory;
 use crate::error::{Error, Result};
 use crate::hub::alerts::Alerts;
+use crate::hub::directed::Walks;
 use crate::hub::orders::Orders;
 use crate::hub::planner::Planner;
 use crate::hub::proofs::Proofs;
@@ -88,6 +90,7 @@ pub struct Hub {
     serials: std::sync::Mutex<BTreeMap<Name, u64>>,
     pub(crate) tomography: Tomography,
     pub(crate) proofs: Proofs,
+    walks: Walks,
     pub(crate) alerts: Alerts,
     /// Of the newest configuration that means something.
     sites: std::sync::Mutex<BTreeMap<Name, Name>>,
@@ -125,6 +128,7 @@ impl Hub {
             serials: std::sync::Mutex::default(),
             tomography: Tomography::default(),
             proofs: Proofs::default(),
+            walks: Walks::default(),
             alerts: Alerts::default(),
             sites: std::sync::Mutex::default(),
             orders: Orders::default(),

@@ -39,12 +39,14 @@ impl Hub {
         for (agent, run) in &table.runs {
             runs.entry(agent.clone()).or_default().push(run.clone());
         }
-        let mut directed = ground.input(now, begin_ms, &[], &[]).directed();
+        let mut configured = ground.input(now, begin_ms, &[], &[]).directed();
+        let mut wanted = ground.found.directed(&ground.members.iter().map(|agent| &agent.name).collect());
         let shared = Shared::new(ground, &self.keys.tenant, now);
         let plan = move |(place, agent): (u32, &Agent)| {
             let runs = runs.remove(&agent.name).unwrap_or_default();
             let daily = ground.daily(place, now).into_iter();
-            let directed: Vec<Directed> = daily.chain(directed.remove(&agent.name).unwrap_or_default()).collect();
+            let beside = [&mut configured, &mut wanted].map(|all| all.remove(&agent.name).unwrap_or_default());
+            let directed: Vec<Directed> = daily.chain(beside.into_iter().flatten()).collect();
             let named = runs.iter().map(|run| &run.target).chain(directed.iter().map(|one| &one.target)).collect();
             let peers = shared.peers((place, agent), &named);
             self.plan_of((place, agent), ground, peers, directed, (begin_ms, runs), now)

@@ -66,7 +66,7 @@ impl Hub {
             },
         };
         if !self.tomography.is_ready() {
-            self.locate().await?;
+            self.locate_only().await?;
         }
         let found = self.tomography.found();
         let latest = self.record.latest(Metric::IpCapacity, now - CAPACITY_MS).await?;

@@ -91,6 +91,15 @@ impl Orders {
         }
     }
 
+    /// Whether a run of this kind was ordered, and has not ended.
+    pub(crate) fn is_open(&self, kind: &str, now: i64) -> bool {
+        let open = |given: &Given| {
+            let is_near = given.order.not_after_ms + LATE_MS > now;
+            is_near && given.row.run.is_none() && given.order.command.first().is_some_and(|word| word == kind)
+        };
+        self.lock().iter().any(open)
+    }
+
     fn waiting(&self, agent: &Name, now: i64) -> Vec<Order> {
         let waits =
             |given: &&Given| given.row.state == WAITS && given.row.said.is_none() && given.order.agent == *agent;

@@ -1,14 +1,14 @@
 //! Which links hold paths back, from the newest values and routes; made again when results came,
 //! at most every 30 s.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use narrows_fleet::keys::Name;
 use narrows_fleet::message::Claim as Said;
-use narrows_fleet::tomography::{Claim, Estimate, Inferred, Reading};
+use narrows_fleet::tomography::{Claim, Estimate, HopsFinding, Inferred, Reading};
 use narrows_fleet::topology::{LinkIndex, Pair};
 use narrows_record::Latest;
 use narrows_units::{BitRate, Metric, to_u32};
@@ -91,17 +91,28 @@ impl Hub {
         }
     }
 
-    /// Locates now.
+    /// Locates now, and orders what is needed where links cannot be told apart.
     pub async fn locate(&self) -> Result<()> {
+        let walked = self.locate_only().await?;
+        if let Err(error) = self.walk_if_needed(walked).await {
+            tracing::debug!(%error, "no run of hops was ordered");
+        }
+        Ok(())
+    }
+
+    /// The pairs that had a run of `hops` are returned.
+    pub(super) async fn locate_only(&self) -> Result<BTreeSet<Pair>> {
         let now = self.now();
         let network = self.network(now).await?;
-        let capacity = self.located(&network, Metric::IpCapacity, now - CAPACITY_MS).await?;
-        let available = self.located(&network, Metric::AvailableIpCapacity, now - AVAILABLE_MS).await?;
+        let (hops, walked) = self.walks(&network, now - CAPACITY_MS).await?;
+        let capacity = self.located(&network, Metric::IpCapacity, now - CAPACITY_MS, &hops).await?;
+        // A link's rate says little of what it has free.
+        let available = self.located(&network, Metric::AvailableIpCapacity, now - AVAILABLE_MS, &[]).await?;
         let found = Arc::new(Findings { network, capacity, available });
         *self.tomography.now.write().unwrap_or_else(PoisonError::into_inner) = Arc::clone(&found);
         self.tomography.ready.store(true, Ordering::Relaxed);
         self.judge_alerts(&found, now);
-        Ok(())
+        Ok(walked)
     }
 
     /// The links that hold paths back, by the newest findings; none of a metric that links do not
@@ -111,7 +122,7 @@ impl Hub {
         found.of(metric).map_or_else(Vec::new, |located| bottlenecks(&found.network, located))
     }
 
-    async fn located(&self, network: &Network, metric: Metric, since_ms: i64) -> Result<Located> {
+    async fn located(&self, network: &Network, metric: Metric, since_ms: i64, hops: &[HopsFinding]) -> Result<Located> {
         let mut latest = BTreeMap::new();
         for one in self.record.latest(metric, since_ms).await? {
             if let Some(pair) = network.pair(&one.source, &one.target).filter(|_| !self.proofs.has_run(one.run)) {
@@ -119,7 +130,7 @@ impl Hub {
             }
         }
         let readings: Vec<Reading> = latest.iter().filter_map(|(pair, one)| reading(*pair, one)).collect();
-        Ok(Located { estimate: Estimate::new(&network.graph, &readings, &[]), latest })
+        Ok(Located { estimate: Estimate::new(&network.graph, &readings, hops), latest })
     }
 }
 

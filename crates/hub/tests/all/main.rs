@@ -4,6 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot prepare has failed")]
 
 mod api;
+mod directed;
 mod fleet;
 mod plans;
 mod results;

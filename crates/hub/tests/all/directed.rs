@@ -1,0 +1,109 @@
+//! What the hub itself asks for: light runs that tell links apart, and `hops` where none can.
+
+use narrows_fleet::message::{Order, Origin, Plan};
+use narrows_units::Metric;
+use serde_json::json;
+
+use crate::world::{Agent, BEGIN, HOUR, World, hops, name, soon};
+
+/// Routers of hosts a and b, and of c and d.
+const NEAR: &str = "192.0.2.1";
+const FAR: &str = "192.0.2.10";
+
+async fn four(world: &World) -> Vec<Agent> {
+    let mut agents = Vec::new();
+    for wanted in ["a", "b", "c", "d"] {
+        agents.push(world.join(wanted, &[]).await);
+    }
+    agents
+}
+
+/// A run from `NEAR` to `FAR`.
+async fn crosses(agent: &mut Agent, target: &str, kind: &str, metric: Metric, value: f64) {
+    let mut run = agent.run(&name(target), kind, metric, value, BEGIN);
+    (run.route_before, run.route_after) = (hops(&[NEAR, FAR]), hops(&[NEAR, FAR]));
+    agent.publish(&run).await;
+}
+
+async fn plans(agents: &[Agent]) -> Vec<Plan> {
+    let mut plans = Vec::new();
+    for agent in agents {
+        plans.push(agent.plan().await);
+    }
+    plans
+}
+
+#[tokio::test]
+async fn pairs_that_tell_links_apart_are_asked_for() {
+    let world = World::new().await;
+    let mut agents = four(&world).await;
+    crosses(&mut agents[0], "c", "available", Metric::AvailableIpCapacity, 100.0).await;
+    crosses(&mut agents[1], "d", "available", Metric::AvailableIpCapacity, 500.0).await;
+    for (agent, target) in [(0, "d"), (1, "c")] {
+        crosses(&mut agents[agent], target, "rtt", Metric::RoundTripTime, 5.0).await;
+    }
+    world.ingest().await;
+    world.hub.locate().await.unwrap();
+    world.hub.plan().await.unwrap();
+    // The core carries 500, so a to c is held back at one of its ends: a to d shares one, b to c the other.
+    let wanted: Vec<(String, String)> = plans(&agents)
+        .await
+        .iter()
+        .flat_map(|plan| plan.directed.iter().map(move |run| (plan, run)))
+        .filter(|(_, run)| run.command == ["available"])
+        .map(|(plan, run)| {
+            assert_eq!(run.every_ms, Some(3_600_000));
+            (plan.agent.to_string(), run.target.to_string())
+        })
+        .collect();
+    let either = [("a", "d"), ("b", "c")].map(|(from, to)| (from.to_owned(), to.to_owned()));
+    assert!(!wanted.is_empty() && wanted.iter().all(|pair| either.contains(pair)), "{wanted:?}");
+    // Its answer ends the question.
+    crosses(&mut agents[0], "d", "available", Metric::AvailableIpCapacity, 100.2).await;
+    world.ingest().await;
+    world.hub.locate().await.unwrap();
+    world.hub.plan().await.unwrap();
+    let found = world.hub.bottlenecks(Metric::AvailableIpCapacity);
+    let of_a = found.iter().find(|one| one.links.contains(&("a".to_owned(), NEAR.to_owned())));
+    assert!(of_a.is_some_and(|one| one.counts.0 == 2), "{found:?}");
+    let is_asked =
+        |plan: &Plan| plan.directed.iter().any(|run| run.command == ["available"] && run.target == name("d"));
+    assert!(!plans(&agents).await.iter().any(is_asked));
+}
+
+#[tokio::test]
+async fn hops_is_run_once_where_no_pair_tells_links_apart() {
+    let world = World::new().await;
+    let mut agents = four(&world).await;
+    for (agent, target, mbps) in [(0, "c", 100.0), (0, "d", 100.0), (1, "c", 40.0)] {
+        crosses(&mut agents[agent], target, "capacity", Metric::IpCapacity, mbps).await;
+    }
+    world.ingest().await;
+    let mut orders = agents[0].subscribe("order").await;
+    world.hub.locate().await.unwrap();
+    assert_eq!(given(&world).await, 0, "the mesh has not had its hour");
+    world.pass(HOUR + 1);
+    world.hub.locate().await.unwrap();
+    world.hub.locate().await.unwrap();
+    assert_eq!(given(&world).await, 1, "one at a time");
+    let order: Order = agents[0].open(&soon(orders.next()).await.unwrap().payload).unwrap();
+    assert_eq!((order.command[0].as_str(), order.keys.is_empty()), ("hops", false));
+    let mut run = agents[0].run(&order.target, "hops", Metric::IpCapacity, 100.0, order.at_ms);
+    run.values.clear();
+    run.origin = Origin::Order(order.id);
+    let hop = |ttl: u32, mbps: u64| json!({"ttl": ttl, "capacity": mbps * 1_000_000, "verdict": "estimated"});
+    run.evidence = Some(json!({"narrow_hop": 2, "hops": [hop(1, 900), hop(2, 101), hop(3, 400)]}));
+    agents[0].publish(&run).await;
+    world.ingest().await;
+    world.hub.locate().await.unwrap();
+    let found = world.hub.bottlenecks(Metric::IpCapacity);
+    let core = found.iter().find(|one| one.links.contains(&(NEAR.to_owned(), FAR.to_owned())));
+    assert!(core.is_some_and(|one| one.counts.0 == 2), "both paths of a: {found:?}");
+    assert_eq!(given(&world).await, 1, "and no more");
+}
+
+/// How many orders the hub gave.
+async fn given(world: &World) -> usize {
+    let said = world.record.audits(None, 100).await.unwrap();
+    said.iter().filter(|one| one.what == "order.given" && one.who == "hub").count()
+}
