@@ -5,6 +5,7 @@ mod capture;
 mod captures;
 mod host_pair;
 mod links;
+mod ns3;
 mod pacing;
 mod peers;
 mod program;
@@ -68,12 +69,18 @@ const ALL: [Comparison; 8] = [
 /// `--seconds N` (default 5), `--short` (less of `throughput`: two minutes), `--write FILE` (of one
 /// comparison alone: its section of the page).
 ///
-/// `watch` compares with nothing and has a page of its own.
+/// `watch` compares with nothing and has a page of its own. `ns3` makes the files anew against
+/// which a test of the simulator compares.
 pub(crate) fn run(args: &[String]) -> Result<bool> {
     if let Some((first, rest)) = args.split_first()
         && first == "watch"
     {
         return watch::run(rest);
+    }
+    if let Some((first, rest)) = args.split_first()
+        && first == "ns3"
+    {
+        return ns3::run(rest);
     }
     let mut options = Options { rounds: 3, seconds: 5, short: false };
     let (mut only, mut file) = (None, None);

@@ -9,6 +9,7 @@ mod hops;
 mod hops_forecast;
 mod hops_remote;
 mod limits;
+mod ns3;
 mod passive;
 mod queueing;
 mod quick;
