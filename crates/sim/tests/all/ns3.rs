@@ -4,6 +4,8 @@
 //! `xtask/bench/ns3` has the program that made the files, and says how to read them.
 
 use std::fmt::Write as _;
+use std::num::ParseIntError;
+use std::str::FromStr;
 use std::time::Duration;
 
 use narrows_scenario::{Hop, PathDirection, Queue, Scenario, TokenBucket};
@@ -42,12 +44,16 @@ impl Listed {
     }
 }
 
+fn number<T: FromStr<Err = ParseIntError>>(word: &str) -> T {
+    word.parse().expect("a number")
+}
+
 fn queue(word: &str) -> Queue {
     match (word.strip_suffix('p'), word.strip_suffix('B')) {
         // As much as ns-3 can be told.
         (Some("1000000"), _) => Queue::Unlimited,
-        (Some(packets), _) => Queue::Packets(packets.parse().unwrap()),
-        (_, octets) => Queue::Octets(Octets::new(octets.unwrap().parse().unwrap())),
+        (Some(packets), _) => Queue::Packets(number(packets)),
+        (_, octets) => Queue::Octets(Octets::new(number(octets.expect("p or B")))),
     }
 }
 
@@ -56,23 +62,21 @@ fn read(text: &str) -> (Vec<Hop>, Vec<Listed>) {
     let (mut framing, mut sent) = (Framing::BARE, 0);
     for line in text.lines() {
         let words: Vec<&str> = line.split(' ').collect();
-        let number = |place: usize| words[place].parse::<u64>().unwrap();
         match words[0] {
-            "#" => {}
             "framing" if words[1] == "ethernet" => framing = Framing::ETHERNET,
-            "framing" => {}
+            "#" | "framing" => {}
             "link" => {
-                let hop = Hop::rate(BitRate::from_bps(number(1))).delay(Duration::from_nanos(number(2)));
+                let hop = Hop::rate(BitRate::from_bps(number(words[1]))).delay(Duration::from_nanos(number(words[2])));
                 let mtu = if framing == Framing::ETHERNET { 9000 } else { 1500 };
                 hops.push(hop.framing(framing).queue(queue(words[3])).mtu(mtu));
             }
             "bucket" => {
-                let (rate, burst) = (BitRate::from_bps(number(1)), Octets::new(number(2)));
-                let hop = hops.pop().unwrap();
+                let (rate, burst) = (BitRate::from_bps(number(words[1])), Octets::new(number(words[2])));
+                let hop = hops.pop().expect("a link before its bucket");
                 hops.push(hop.bucket(TokenBucket { rate, burst, queue: Some(queue(words[3])) }));
             }
             _ => {
-                sent += number(0);
+                sent += number::<u64>(words[0]);
                 list.push(listed(sent, &words, &hops));
             }
         }
@@ -81,8 +85,7 @@ fn read(text: &str) -> (Vec<Hop>, Vec<Listed>) {
 }
 
 fn listed(sent: u64, words: &[&str], hops: &[Hop]) -> Listed {
-    let place = |word: &str| word.parse::<usize>().unwrap();
-    let (first, mut reached) = (place(words[2]), sent);
+    let (first, mut reached): (usize, u64) = (number(words[2]), sent);
     let (mut left, mut dropped) = (Vec::new(), None);
     for (word, hop) in words[4..].iter().zip(&hops[first..]) {
         dropped = match word.as_bytes()[0] {
@@ -90,18 +93,18 @@ fn listed(sent: u64, words: &[&str], hops: &[Hop]) -> Listed {
             b's' => Some(DropCause::Shaper),
             _ => None,
         };
-        let at = reached + word.trim_start_matches(['x', 's']).parse::<u64>().unwrap();
+        let at = reached + number::<u64>(word.trim_start_matches(['x', 's']));
         left.push(at);
         reached = at + nanos(hop.delay);
     }
-    Listed { sent, ip_octets: words[1].parse().unwrap(), first, last: place(words[3]), left, dropped }
+    Listed { sent, ip_octets: number(words[1]), first, last: number(words[3]), left, dropped }
 }
 
 /// Where ours differs from ns-3, one line per packet, and the largest difference in nanoseconds of
 /// those that do not.
 fn compare(hops: &[Hop], list: &[Listed]) -> (String, u64) {
     let build = |scenario: Scenario, hop: &Hop| scenario.hop(hop.clone());
-    let scenario = hops.iter().fold(Scenario::new("ns-3"), build).validate().unwrap();
+    let scenario = hops.iter().fold(Scenario::new("ns-3"), build).validate().expect("a plain path is valid");
     let (mut differing, mut worst) = (String::new(), 0);
     // Nothing behind a link changes what happens on it, so a path that ends there shows its times.
     for exit in 0..hops.len() {
