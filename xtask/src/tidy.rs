@@ -7,6 +7,7 @@ mod circles;
 mod files;
 mod methods;
 mod msrv;
+mod papers;
 mod words;
 
 use anyhow::{Result, bail};
@@ -34,6 +35,7 @@ pub(crate) fn with(args: &[String]) -> Result<bool> {
     circles::check(&mut broken)?;
     methods::check(&mut broken)?;
     msrv::check(&mut broken)?;
+    papers::check(&mut broken)?;
     words::check(&mut broken)?;
     book::check(&mut broken)?;
     for line in &broken {
