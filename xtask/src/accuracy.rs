@@ -148,9 +148,10 @@ A row holds if it is as its scenario states, and if its intervals cover the trut
 
 - Intervals are meant to hold the truth in 90 % of the runs. A row fails if so few hold it that the binomial gives that
   count, or a smaller one, a probability below 0.001: 12 of 20, 79 of 100. The same is asked of bounds.
-- It also fails if intervals of half the width would still hold the truth that much too often, are wider than 5 % of the
-  truth, and the values scatter. Covering the truth every time is no fault by itself: an interval also allows for what is the same in every
-  seed (clock error, ticks of stamps, framing, steps of a search), and some paths have none of it. Twice too wide is one.
+- A row also fails if its intervals are more than twice too wide. That takes three things: intervals of half the width would still
+  hold the truth that much too often, most intervals are wider than 5 % of the truth, and the values scatter.
+- Covering the truth every time is no fault by itself. An interval also allows for errors that are the same in every seed (clock
+  error, ticks of stamps, framing, steps of a search), and some paths have none of them.
 - The interval of an exact row holds the truth.
 
 ";

@@ -177,10 +177,10 @@ fn page(made: &Provenance, options: &Options, machine: &str, sections: &str) -> 
          The command writes this whole page; change the text in `xtask/src/bench.rs` and `xtask/src/bench/`.\n\
          `cargo xtask bench udp` runs one comparison alone.\n\n\
          Only ratios mean anything on another machine. In each comparison the contenders take turns, {rounds} rounds of all of\n\
-         them, so that what the machine does meanwhile hits them alike. A ratio is taken within a round, and its median over the\n\
-         rounds is shown, beside each contender's own smallest, median and largest number. Whatever is not installed is named and\n\
-         left out. A goal is stated and judged, but no test depends on it. Both ends of a veth pair run on this one machine, which\n\
-         ought to be doing nothing else: sender, receiver and kernel share its processors.\n\n\
+         them, so that what the machine does meanwhile hits them alike. A ratio is taken within a round. Its median over the rounds\n\
+         stands beside each contender's own smallest, median and largest number. Whatever is not installed is named and left out.\n\
+         A goal is stated and judged, but no test depends on it. Both ends of a veth pair run on this one machine: sender,\n\
+         receiver and kernel share its processors. It ought to be doing nothing else.\n\n\
          Measured on and with:\n\n{machine}\n{sections}"
     );
     format!("{}\n", page.trim_end())

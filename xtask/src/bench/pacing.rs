@@ -15,11 +15,13 @@ use super::{Options, number, peers, serve};
 
 pub(super) const ABOUT: &str = "\
 A stream of 1500-octet packets at 100 Mb/s (planned gap 120 µs) and at 1 Gb/s (12 µs) over a veth pair. The error of a gap is how
-far the time between two departures is from the planned gap, either way; the limit is 0. *Own stamps* is what the program itself
-reports (stamps of the kernel, or of the user: the time before each system call), without anything else running. The other rows are
-the same programs seen by a packet capture on the sender's interface, which costs each of them the same; ours still asks the kernel
-for its stamps, nuttcp and iperf3 ask for none. Ours is sent in trains of at most 10 000 packets, so that one gap in some thousands
-is a pause between two of them. A stream whose median error is near the gap itself leaves in bursts.";
+far the time between two departures is from the planned gap, either way; the limit is 0.
+
+*Own stamps* is what the program itself reports, without anything else running: stamps of the kernel, or of the user (the time
+before each system call). The other rows are the same programs seen by a packet capture on the sender's interface, which costs each
+of them the same. Ours still asks the kernel for its stamps; nuttcp and iperf3 ask for none. Ours is sent in trains of at most
+10 000 packets, so one gap in some thousands is a pause between two of them. A stream whose median error is near the gap itself
+leaves in bursts.";
 
 /// Octets of UDP payload in an IP packet of 1500.
 const PAYLOAD: u64 = 1472;

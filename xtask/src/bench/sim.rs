@@ -12,13 +12,17 @@ use super::{Options, versions};
 use crate::shell::root;
 
 pub(super) const ABOUT: &str = "\
-First, three hops of 100, 10 and 50 Mb/s with queues of 20 packets, a through flow of 200 packets of 1500 octets that overloads the
-second hop, and cross traffic on it: the same packets in both simulators, and the time at which each leaves the path compared (it
-must be equal within 1 ns, and the same packets must be dropped). Then three hops of 10 Gb/s, each loaded to 80 % by Poisson traffic
-of its own, with probes across all: packet-hops served per second of real time, on one core. The ns-3 program is
-`xtask/bench/three_hop.cc`. *Bare* is point-to-point devices alone, packets forwarded by hand, nothing traced: the least work that
-ns-3 can be asked to do, and the closest to what our simulator does. *IP stack* is UDP sockets and IPv4 forwarding, as a user of ns-3
-would write it. Each simulator draws its own random numbers.";
+Two comparisons with ns-3; its program is `xtask/bench/three_hop.cc`.
+
+- *The same packets*: three hops of 100, 10 and 50 Mb/s with queues of 20 packets. A through flow of 200 packets of 1500 octets and
+  cross traffic overload the second hop. Both simulators get the same packets and must drop the same ones. The times at which packets
+  leave the path must be equal within 1 ns.
+- *Packet-hops served* per second of real time, on one core: three hops of 10 Gb/s, each loaded to 80 % by Poisson traffic of its own,
+  with probes across all. Each simulator draws its own random numbers.
+
+*Bare* is point-to-point devices alone: packets are forwarded by hand, and nothing is traced. It is the least work that ns-3 can be
+asked to do, and the closest to what our simulator does. *IP stack* is UDP sockets and IPv4 forwarding, as a user of ns-3 would
+write it.";
 
 const OURS: &str = "narrows, 1500 octets";
 const IMIX: &str = "narrows, IMIX";

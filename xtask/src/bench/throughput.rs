@@ -16,16 +16,17 @@ pub(super) const COMPARISON: Comparison =
     Comparison { name: "throughput", title: "Throughput as users measure it", about: ABOUT, run };
 
 const ABOUT: &str = "\
-`narrows throughput HOST` against `iperf3 -c HOST`: the same length, direction and congestion control, nothing else set. Rates are of
-payload, as each program's JSON has them (`end.sum_received`). CPU time is that of client and server together, user and system, from
-the client's start to the end of both, as the kernel accounts it to ended processes; what a server used before the client came is left
-out, what a client needs for its start is not. *veth* limits nothing; *tbf* is the kernel's shaper on the sender's end of the pair;
-*link* is this project's real-time link between two namespaces, with a queue of a bandwidth-delay product (at least 100 packets), played
-by another process on the same machine. A ratio of 1.00 is one that rounds to it.
+`narrows throughput HOST` against `iperf3 -c HOST`: the same length, direction and congestion control, nothing else set.
 
-UDP: 1472 octets of payload. *As fast as goes* is `-b 0` for both; narrows lets the kernel cut packets out of one buffer (`UDP_SEGMENT`),
-which iperf3 3.12 cannot. The error of an asked rate is that of the payload that left, over the time for which the program says that it
-ran; gaps are the times between two sends as narrows itself reports them.";
+- Rates are of payload, as each program's JSON has them (`end.sum_received`). A ratio of 1.00 is one that rounds to it.
+- CPU time is that of client and server together, user and system, as the kernel accounts it to ended processes. It begins with the
+  client's start and includes it. What a server used before the client came is left out.
+- *veth* limits nothing. *tbf* is the kernel's shaper on the sender's end of the pair. *link* is this project's real-time link between
+  two namespaces, with a queue of a bandwidth-delay product (at least 100 packets). Another process on the same machine plays it.
+
+UDP: 1472 octets of payload. *As fast as goes* is `-b 0` for both. narrows lets the kernel cut packets out of one buffer
+(`UDP_SEGMENT`), which iperf3 3.12 cannot. The error of an asked rate is that of the payload that left, over the time for which the
+program says that it ran. Gaps are the times between two sends as narrows itself reports them.";
 
 fn run(options: &Options) -> Result<String> {
     if let Some(why) = HostPair::obstacle() {

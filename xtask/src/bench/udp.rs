@@ -11,9 +11,9 @@ use super::{Options, number, peers, serve};
 
 pub(super) const ABOUT: &str = "\
 UDP packets of 1500 IP octets over a veth pair, as many as the programs can send and receive. The rate is the receiver's, at the IP
-layer; the peers' payload rates are multiplied by 1500/1472. Sender and receiver share the machine, so that a sender that takes less
-leaves more to the receiver; loss is what the receiver could not keep up with. *Burst 1* is a system call per packet, as the peers
-have it; *largest burst* lets the kernel cut packets out of one buffer (`UDP_SEGMENT`).";
+layer; the peers' payload rates are multiplied by 1500/1472. Sender and receiver share the machine, so a sender that takes less
+leaves more to the receiver. Packets are lost where the receiver could not keep up. *Burst 1* is a system call per packet, as the
+peers have it. *Largest burst* lets the kernel cut packets out of one buffer (`UDP_SEGMENT`).";
 
 /// Packets that leave back to back: the sender takes as many of these as fit into one call.
 const LARGEST: &str = "64";
