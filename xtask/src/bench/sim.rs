@@ -14,9 +14,9 @@ use crate::shell::root;
 pub(super) const ABOUT: &str = "\
 Two comparisons with ns-3; its program is `xtask/bench/three_hop.cc`.
 
-- *The same packets*: three hops of 100, 10 and 50 Mb/s with queues of 20 packets. A through flow of 200 packets of 1500 octets and
-  cross traffic overload the second hop. Both simulators get the same packets and must drop the same ones. The times at which packets
-  leave the path must be equal within 1 ns.
+- *The same packets*: three hops of 100, 10 and 50 Mb/s with queues of 20 packets. A through flow of 200 packets of 1500 octets
+  overloads the second hop, which has cross traffic, too. Both simulators get the same packets and must drop the same ones. The
+  times at which packets leave the path must be equal within 1 ns.
 - *Packet-hops served* per second of real time, on one core: three hops of 10 Gb/s, each loaded to 80 % by Poisson traffic of its own,
   with probes across all. Each simulator draws its own random numbers.
 
