@@ -68,7 +68,8 @@ fn install_programs() -> Result<Vec<&'static str>> {
     // A stale or unreachable index shows in the install step, which says what is missing.
     let _ = shown("apt-get", &["update", "-qq"], &quietly)?;
     let install = |packages: &[&str]| {
-        let args: Vec<&str> = ["install", "-y", "-qq", "--no-install-recommends"].iter().chain(packages).copied().collect();
+        let args: Vec<&str> =
+            ["install", "-y", "-qq", "--no-install-recommends"].iter().chain(packages).copied().collect();
         shown("apt-get", &args, &quietly)
     };
     // One package that this release does not have keeps all others out.

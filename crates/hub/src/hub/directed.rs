@@ -93,8 +93,8 @@ impl Hub {
         Ok((found, rows.iter().filter_map(pair).collect()))
     }
 
-    /// Orders a run of `hops` where no pair tells the links apart. One at a time, and only where the
-    /// mesh had time to measure what else there is.
+    /// Orders a run of `hops` where no pair tells the links apart. One at a time, and only where
+    /// the mesh had time to measure what else there is.
     pub(crate) async fn walk_if_needed(&self, mut tried: BTreeSet<Pair>) -> Result<()> {
         let (now, found) = (self.now(), self.tomography.found());
         let Located { estimate, latest } = &found.capacity;

@@ -45,7 +45,8 @@ async fn pairs_that_tell_links_apart_are_asked_for() {
     world.ingest().await;
     world.hub.locate().await.unwrap();
     world.hub.plan().await.unwrap();
-    // The core carries 500, so a to c is held back at one of its ends: a to d shares one, b to c the other.
+    // The core carries 500, so a to c is held back at one of its ends: a to d shares one, b to c
+    // the other.
     let wanted: Vec<(String, String)> = plans(&agents)
         .await
         .iter()
