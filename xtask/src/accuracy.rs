@@ -2,10 +2,11 @@
 //! bounds.
 
 mod known;
+mod on_hosts;
 mod plans;
 mod row;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 
@@ -19,11 +20,13 @@ const BUILT: &str = "target/release/narrows";
 
 /// `--runs N` (default 100), `--write FILE`, `--program PATH` (one that is there; else it is
 /// built), `--plans` (every plan in the simulator as well, with its own counts), `--hosts FILE` (a
-/// host profile instead of the scenarios' hosts; what is known of those does not hold for it).
+/// host profile instead of the scenarios' hosts; what is known of those does not hold for it),
+/// `--every-host` (a page with a column for each profile; no gate).
 pub(crate) fn run(args: &[String]) -> Result<bool> {
     let (mut runs, mut file, mut program, mut hosts) = (known::FULL, None, None, None);
     let with_plans = args.iter().any(|arg| arg == "--plans");
-    let mut rest = args.iter().filter(|arg| *arg != "--plans");
+    let every_host = args.iter().any(|arg| arg == "--every-host");
+    let mut rest = args.iter().filter(|arg| !["--plans", "--every-host"].contains(&arg.as_str()));
     while let Some(arg) = rest.next() {
         let value = rest.next().with_context(|| format!("{arg} needs a value"))?;
         match arg.as_str() {
@@ -39,6 +42,11 @@ pub(crate) fn run(args: &[String]) -> Result<bool> {
     }
     let made = Provenance::begins(&format!("cargo xtask accuracy {}", args.join(" ")));
     let program = program.unwrap_or_else(|| BUILT.to_owned());
+    if every_host {
+        let page = on_hosts::page(&program, runs, &made)?;
+        say(&page);
+        return file.map_or(Ok(true), |file| written(&file, &page));
+    }
     let swept = sweep(&program, runs, hosts)?;
     say(&swept.table);
     swept.say_complaints();
@@ -48,10 +56,14 @@ pub(crate) fn run(args: &[String]) -> Result<bool> {
         say(&page);
     }
     if let Some(file) = file {
-        let text = format!("{}{page}", swept.page(runs, &made));
-        std::fs::write(root().join(&file), text).with_context(|| file.display().to_string())?;
+        written(&file, &format!("{}{page}", swept.page(runs, &made)))?;
     }
     Ok(swept.complaints.is_empty())
+}
+
+fn written(file: &Path, text: &str) -> Result<bool> {
+    std::fs::write(root().join(file), text).with_context(|| file.display().to_string())?;
+    Ok(true)
 }
 
 /// The sweep alone, by the program that the tests have built.
@@ -71,15 +83,29 @@ struct Sweep {
 }
 
 fn sweep(program: &str, runs: u32, hosts: Option<&str>) -> Result<Sweep> {
-    let mut scenarios: Vec<PathBuf> = std::fs::read_dir(root().join("scenarios"))?
+    let known = Known::read()?;
+    let rows = rows(program, &scenarios()?, runs, hosts)?;
+    let lines = rows.iter().map(|row: &Row| row.line(known.standing(row, runs)));
+    let table = row::HEAD.to_owned() + &lines.collect::<String>();
+    let complaints = if hosts.is_some() { Vec::new() } else { known.complaints(&rows, runs) };
+    Ok(Sweep { known, rows, table, complaints })
+}
+
+/// Paths of all scenarios, in the order of their names.
+fn scenarios() -> Result<Vec<PathBuf>> {
+    let mut all: Vec<PathBuf> = std::fs::read_dir(root().join("scenarios"))?
         .filter_map(|entry| Some(entry.ok()?.path()))
         .filter(|path| path.extension().is_some_and(|extension| extension == "toml"))
         .collect();
-    scenarios.sort();
-    let (known, mut rows) = (Known::read()?, Vec::new());
+    all.sort();
+    Ok(all)
+}
+
+/// What the program says of each expectation of these scenarios.
+fn rows(program: &str, scenarios: &[PathBuf], runs: u32, hosts: Option<&str>) -> Result<Vec<Row>> {
+    let (runs, mut rows) = (runs.to_string(), Vec::new());
     for scenario in scenarios {
-        let path = scenario.to_string_lossy().into_owned();
-        let runs = runs.to_string();
+        let path = scenario.to_string_lossy();
         let mut args = vec!["simulate", &path, "--expected", "--runs", &runs, "--json"];
         args.extend(hosts.map_or(vec!["--exact-once"], |hosts| vec!["--hosts", hosts]));
         let output = quiet_any(program, &args)?;
@@ -87,10 +113,7 @@ fn sweep(program: &str, runs: u32, hosts: Option<&str>) -> Result<Sweep> {
             rows.push(serde_json::from_str(line).with_context(|| format!("{path}: {line}"))?);
         }
     }
-    let lines = rows.iter().map(|row: &Row| row.line(known.standing(row, runs)));
-    let table = row::HEAD.to_owned() + &lines.collect::<String>();
-    let complaints = if hosts.is_some() { Vec::new() } else { known.complaints(&rows, runs) };
-    Ok(Sweep { known, rows, table, complaints })
+    Ok(rows)
 }
 
 /// Standard output whatever the exit code: a failed expectation is a row, not an error of ours.

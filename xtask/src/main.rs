@@ -26,6 +26,7 @@ cargo xtask soak       what takes long: every method to its end, many paths, lon
 cargo xtask tidy       the rules of the house that no compiler checks; which recorded results are older than the code [--mark]
 cargo xtask fuzz       every fuzz target for a while [--seconds N]
 cargo xtask accuracy   simulate every scenario of every method [--runs N] [--program PATH] [--write docs/results/accuracy.md]
+                       or our own methods' between every profile of hosts/: --every-host [--write docs/results/accuracy-on-hosts.md]
 cargo xtask bench      ratios to iperf3, nuttcp, D-ITG, ns-3 and tbf [throughput|pacing|udp|tcp|traffic|sim|links|captures] [--rounds N] [--seconds N] [--short]
                        [--write docs/results/benchmarks.md]; needs root but for sim; leaves out what is not installed
                        or figures of the store and pages of narrows watch: watch [--rows N] [--write docs/results/watch-bench.md]

@@ -91,6 +91,30 @@ impl Row {
         )
     }
 
+    /// Median of its errors, with sign, and 90th percentile of the unsigned ones.
+    pub(super) fn error_cell(&self) -> String {
+        match (self.summary.median_error_ratio, self.summary.p90_abs_error_ratio) {
+            (None, None) => "–".to_owned(),
+            (median, p90) => format!("{}, {}", percent(median), percent(p90)),
+        }
+    }
+
+    /// How often its numbers hold, and what there is instead of values.
+    pub(super) fn held_cell(&self) -> String {
+        let summary = &self.summary;
+        let some = |name: &str, ratio: Option<f64>| {
+            ratio.filter(|ratio| *ratio > 0.0).map(|ratio| format!("{name} {:.0} %", ratio * 100.0))
+        };
+        let parts = [
+            summary.coverage_ratio.map(|ratio| format!("{:.0} %", ratio * 100.0)),
+            some("bound", summary.median_lower_bound_ratio),
+            some("none", summary.inconclusive_ratio),
+            some("wrong", summary.wrong_confident_ratio),
+        ];
+        let text: Vec<String> = parts.into_iter().flatten().collect();
+        if text.is_empty() { "–".to_owned() } else { text.join("; ") }
+    }
+
     /// Its line of the table of bounds that are far from the truth, if it is one.
     pub(super) fn loose_line(&self) -> Option<String> {
         let why = self.expectation.loose.as_deref()?;
