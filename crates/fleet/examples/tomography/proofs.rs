@@ -46,7 +46,7 @@ fn draw(rng: &mut Pcg64, shared: bool, variation: f64) -> Option<Proof> {
         let free = level * (variation * normal[0]).exp() - if window % 2 == 1 { taken } else { 0.0 };
         let value = free.max(level * 0.01) * (0.05 * normal[1]).exp();
         let rate = |factor: f64| BitRate::from_bps_f64(value * factor);
-        available.push(Available { value: rate(1.0)?, low: rate(0.921)?, high: rate(1.086)? });
+        available.push(Available::Estimate { value: rate(1.0)?, low: rate(0.921)?, high: rate(1.086)? });
     }
     // The pair's history is not endless: its variation is known to a fifth.
     let known: f64 = StandardNormal.sample(rng);

@@ -138,7 +138,8 @@ impl Hub {
         let points = self.record.series(source, target, Metric::AvailableIpCapacity, range, 200).await?;
         let mut steps: Vec<f64> = points
             .windows(2)
-            .filter(|two| two[0].value > 0.0 && two[1].value > 0.0)
+            // Bounds differ by what ended each search, and not by the path.
+            .filter(|two| two.iter().all(|point| point.value > 0.0 && point.claim == Claim::Estimate))
             .map(|two| (two[1].value / two[0].value).ln().abs() / std::f64::consts::SQRT_2)
             .collect();
         steps.sort_by(f64::total_cmp);
@@ -152,18 +153,26 @@ fn proof(runs: &[Run], variation: f64) -> Option<Proof> {
     let [first, load, second, third, other_load, fourth] = runs else { return None };
     let of = |run: &Run, metrics: &[Metric]| -> Option<Value> {
         let fits = |value: &&Value| metrics.contains(&value.metric) && value.direction == Direction::Forward;
-        // What a load sent is a lower bound of what the path carries.
-        run.values.iter().filter(fits).find(|one| matches!(one.claim, Claim::Estimate | Claim::AtLeast)).copied()
+        run.values.iter().find(fits).copied()
     };
-    let available = |run: &Run| {
-        let value = of(run, &[Metric::AvailableIpCapacity])?;
-        let rate = BitRate::from_bps_f64;
-        Some(Available { value: rate(value.value)?, low: rate(value.low)?, high: rate(value.high)? })
-    };
+    let available = |run: &Run| available(&of(run, &[Metric::AvailableIpCapacity])?);
+    // What a load sent it sent, even if the path carries more.
     let sent = [Metric::TcpAchievableParallel, Metric::TcpAchievableSingle, Metric::UdpAchievable];
-    let loads = [of(load, &sent)?.value, of(other_load, &sent)?.value];
+    let loaded = |run: &Run| of(run, &sent).filter(|value| matches!(value.claim, Claim::Estimate | Claim::AtLeast));
+    let loads = [loaded(load)?.value, loaded(other_load)?.value];
     let available = [available(first)?, available(second)?, available(third)?, available(fourth)?];
     Some(Proof { available, load: BitRate::from_bps_f64(loads[0].min(loads[1]))?, variation })
+}
+
+/// A bound stays a bound: only the side on which the truth lies is known.
+fn available(value: &Value) -> Option<Available> {
+    let [bound, low, high] = [value.value, value.low, value.high].map(BitRate::from_bps_f64);
+    match value.claim {
+        Claim::Estimate => Some(Available::Estimate { value: bound?, low: low?, high: high? }),
+        Claim::AtLeast => Some(Available::AtLeast { value: bound?, low: low? }),
+        Claim::AtMost => Some(Available::AtMost { value: bound?, high: high? }),
+        Claim::Inconclusive => None,
+    }
 }
 
 const RUNNING: &str = "running";

@@ -1,7 +1,7 @@
 //! What becomes of results.
 
 use narrows_bus::Bus;
-use narrows_fleet::message::{Order, Origin};
+use narrows_fleet::message::{Claim, Order, Origin};
 use narrows_hub::Bottleneck;
 use narrows_units::Metric;
 use uuid::Uuid;
@@ -134,8 +134,9 @@ async fn the_link_that_holds_paths_back_is_named_and_its_fall_is_one_alert() {
     assert_eq!(world.hub.alert_texts().len(), 4);
 }
 
-#[tokio::test]
-async fn a_proof_loads_one_path_and_looks_at_another() {
+/// Proves the core of four hosts with these windows on b to d; the load on a to c sends 60. Returns
+/// what the hub says of it.
+async fn proved(windows: [(Claim, f64); 4]) -> (World, String) {
     let world = World::new().await;
     let mut agents = four(&world).await;
     over_the_core(&world, &mut agents, 100.0, AVAILABLE, BEGIN).await;
@@ -157,18 +158,43 @@ async fn a_proof_loads_one_path_and_looks_at_another() {
     let kinds: Vec<&str> = given.iter().map(|order| order.command[0].as_str()).collect();
     assert_eq!(kinds, ["available", "throughput", "available", "available", "throughput", "available"]);
     assert!(given.windows(2).all(|two| two[0].at_ms < two[1].at_ms), "{given:?}");
-    // With a load of 60 on a to c, b to d has 60 less.
-    for (order, mbps) in given.iter().zip([100.0, 60.0, 40.0, 100.0, 60.0, 41.0]) {
+    let load = (Claim::Estimate, 60.0);
+    let said = [windows[0], load, windows[1], windows[2], load, windows[3]];
+    for (order, (claim, mbps)) in given.iter().zip(said) {
         let (at, is_load) = (usize::from(order.agent == name("b")), order.command[0] == "throughput");
         let metric = if is_load { Metric::TcpAchievableSingle } else { AVAILABLE };
         let mut run = agents[at].run(&order.target, &order.command[0], metric, mbps, order.at_ms);
+        let value = &mut run.values[0];
+        value.claim = claim;
+        // The program prints a bound as an interval that ends there.
+        match claim {
+            Claim::AtLeast => value.high = value.value,
+            Claim::AtMost => value.low = value.value,
+            Claim::Estimate | Claim::Inconclusive => {}
+        }
         run.origin = Origin::Order(order.id);
         agents[at].publish(&run).await;
         world.ingest().await;
     }
     let said = world.record.audits(None, 1).await.unwrap().remove(0);
-    assert_eq!((said.what.as_str(), said.text), ("proof.ended", format!("{id}: shared")));
+    assert_eq!(said.what, "proof.ended");
+    (world, said.text.replace(&format!("{id}: "), ""))
+}
+
+#[tokio::test]
+async fn a_proof_loads_one_path_and_looks_at_another() {
+    let (world, said) = proved([100.0, 40.0, 100.0, 41.0].map(|mbps| (Claim::Estimate, mbps))).await;
+    assert_eq!(said, "shared");
     // What was read beside the load is not what is so without it.
     world.hub.locate().await.unwrap();
     assert!(world.hub.bottlenecks(AVAILABLE).iter().all(|one| one.value.value.as_f64() > 90e6));
+}
+
+#[tokio::test]
+async fn a_proof_from_bounds_says_no_more_than_they_do() {
+    // A host that sees no more than 30 sees 30, with the load and without.
+    let (_world, said) = proved([30.0, 29.0, 30.0, 30.0].map(|mbps| (Claim::AtLeast, mbps))).await;
+    assert_eq!(said, "inconclusive");
+    let [free, left] = [(Claim::AtLeast, 90.0), (Claim::Estimate, 40.0)];
+    assert_eq!(proved([free, left, free, left]).await.1, "shared");
 }
