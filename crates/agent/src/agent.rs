@@ -35,10 +35,8 @@ impl Agent {
     /// Starts its tasks, within a tokio runtime.
     pub fn start(parts: Parts) -> Result<Self> {
         let spool = Spool::open(&parts.state.path("spool.db"), parts.bounds)?;
-        let joined = &parts.membership.joined;
-        let leases = format!("lease_{}", joined.lease_generation);
         let (bus, clock) = (Arc::clone(&parts.bus), Arc::clone(&parts.clock));
-        let (leases, driver) = Leases::new(joined.agent.clone(), leases, bus, clock);
+        let (leases, driver) = Leases::new(&parts.membership.joined, parts.state.key()?, bus, clock);
         let shared = Arc::new(Shared::new(parts, spool, leases));
         recall_plan(&shared);
         let mut tasks = JoinSet::new();
@@ -83,7 +81,7 @@ async fn buckets(shared: Arc<Shared>) {
     loop {
         let plan = plans.borrow_and_update().clone();
         if let Some(plan) = plan {
-            shared.leases.bucket(bucket(&plan)).await;
+            shared.leases.bucket(bucket(&plan), plan.certificate.clone()).await;
         }
         if plans.changed().await.is_err() {
             return;

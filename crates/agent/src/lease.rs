@@ -1,14 +1,19 @@
 //! Leases over the bus: the task that feeds `fleet::lease::Lessee` and carries out its actions.
 //!
-//! Each key is one of the bucket `lease_<generation>`; its value is a [`Holder`] or null, as JSON.
+//! Each key is one of the bucket `lease_<generation>`; its value is null, or a lease that this
+//! agent signed. What others wrote counts only if they signed it.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use narrows_bus::{Bus, Condition, Entry, Error, Message, Subscription};
+use bytes::Bytes;
+use narrows_bus::{Bus, Condition, Error, Key as Signer, Message, Subscription};
 use narrows_fleet::clock::Boot;
 use narrows_fleet::keys::{Key, Name};
-use narrows_fleet::lease::{Action, Event, Holder, Lessee, Obstacle, Stopped, Want};
+use narrows_fleet::lease::{
+    Action, Credential, Event, Lessee, Obstacle, Place, RequestId, Stopped, Verifier, Want, sealed,
+};
+use narrows_fleet::message::Joined;
 use narrows_units::Stamp;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
@@ -45,8 +50,15 @@ pub(crate) struct Leases {
 enum Command {
     Take(Want, watch::Sender<Standing>),
     Finish,
-    /// Leases are in this bucket from now on.
-    Bucket(String),
+    /// Leases are in this bucket from now on, and this certifies the agent's key.
+    Bucket(String, String),
+}
+
+/// What the bus answered.
+enum Answer {
+    Event(Event),
+    /// The value of a key at a revision, as it is there.
+    Value(RequestId, Key, u64, Bytes),
 }
 
 /// The task itself.
@@ -56,15 +68,20 @@ pub(crate) struct Driver {
     commands: mpsc::Receiver<Command>,
     loading: watch::Sender<Loading>,
     bucket: String,
+    signer: Signer,
+    /// The hub's word that the signer is this agent; empty until a plan says it.
+    certificate: String,
+    verifier: Verifier,
     /// The connection that stands, by its number.
     connection: Option<u64>,
-    open: JoinSet<(u64, Option<Event>)>,
+    open: JoinSet<(u64, Option<Answer>)>,
     run: Option<watch::Sender<Standing>>,
 }
 
 impl Leases {
     /// Together with the task, which has to run.
-    pub(crate) fn new(agent: Name, bucket: String, bus: Arc<dyn Bus>, clock: Arc<dyn Clock>) -> (Self, Driver) {
+    pub(crate) fn new(joined: &Joined, signer: Signer, bus: Arc<dyn Bus>, clock: Arc<dyn Clock>) -> (Self, Driver) {
+        let agent = joined.agent.clone();
         let (sender, commands) = mpsc::channel(8);
         let (loading, loads) = watch::channel(None);
         let lessee = Arc::new(Mutex::new(Lessee::new(agent.clone(), crate::chance::seed())));
@@ -74,7 +91,10 @@ impl Leases {
             bus,
             commands,
             loading,
-            bucket,
+            bucket: format!("lease_{}", joined.lease_generation),
+            signer,
+            certificate: String::new(),
+            verifier: Verifier::new(joined.tenant.clone(), joined.hub_key.clone(), narrows_bus::verifies),
             connection: None,
             open: JoinSet::new(),
             run: None,
@@ -95,9 +115,9 @@ impl Leases {
         let _ = self.commands.send(Command::Finish).await;
     }
 
-    /// Leases are in this bucket from now on.
-    pub(crate) async fn bucket(&self, name: String) {
-        let _ = self.commands.send(Command::Bucket(name)).await;
+    /// Leases are in this bucket from now on, and this certifies the agent's key.
+    pub(crate) async fn bucket(&self, name: String, certificate: String) {
+        let _ = self.commands.send(Command::Bucket(name, certificate)).await;
     }
 
     /// The fence of the run under way, as the owner of this key sees it.
@@ -138,9 +158,9 @@ impl Driver {
                 biased;
                 _ = condition.changed() => {}
                 Some(command) = self.commands.recv() => self.command(command),
-                Some(Ok((connection, event))) = self.open.join_next() => {
-                    if let Some(event) = event.filter(|_| self.connection == Some(connection)) {
-                        self.handle(event);
+                Some(Ok((connection, answer))) = self.open.join_next() => {
+                    if let Some(answer) = answer.filter(|_| self.connection == Some(connection)) {
+                        self.answered(answer);
                     }
                 }
                 message = next(&mut feed) => match message {
@@ -182,21 +202,36 @@ impl Driver {
                 self.run = None;
                 self.handle(Event::Finished);
             }
-            Command::Bucket(bucket) if bucket != self.bucket => {
-                self.bucket = bucket;
-                // The next look at the condition connects anew.
-                self.connection = None;
-                self.handle(Event::Disconnected);
+            Command::Bucket(bucket, certificate) => {
+                self.certificate = certificate;
+                if bucket != self.bucket {
+                    self.bucket = bucket;
+                    // The next look at the condition connects anew.
+                    self.connection = None;
+                    self.handle(Event::Disconnected);
+                }
             }
-            Command::Bucket(_) => {}
         }
     }
 
     fn republished(&mut self, message: &Message) {
         let key = message.subject.strip_prefix("lease.").and_then(|key| key.parse().ok());
-        if let (Some(key), Some(revision), Ok(holder)) = (key, message.revision, holder(&message.payload)) {
-            self.handle(Event::Republished { key, revision, holder });
+        if let (Some(key), Some(revision)) = (key, message.revision) {
+            let place = Place { bucket: &self.bucket, key: &key };
+            let state = self.verifier.state(place, revision, &message.payload);
+            self.handle(Event::Republished { key, revision, state });
         }
+    }
+
+    fn answered(&mut self, answer: Answer) {
+        let event = match answer {
+            Answer::Event(event) => event,
+            Answer::Value(request, key, revision, value) => {
+                let state = self.verifier.state(Place { bucket: &self.bucket, key: &key }, revision, &value);
+                Event::Read { request, revision, state }
+            }
+        };
+        self.handle(event);
     }
 
     fn handle(&mut self, event: Event) {
@@ -211,17 +246,21 @@ impl Driver {
                 Action::Read { request, key } => {
                     self.ask(move |bus, bucket| async move {
                         let entry = bus.read(&bucket, &key.to_string()).await.ok()?;
-                        let revision = entry.as_ref().map_or(0, |entry| entry.revision);
-                        let holder = entry.map_or(Ok(None), |Entry { value, .. }| holder(&value)).ok()?;
-                        Some(Event::Read { request, revision, holder })
+                        let (revision, value) = entry.map_or((0, NOBODY), |entry| (entry.revision, entry.value));
+                        Some(Answer::Value(request, key, revision, value))
                     });
                 }
                 Action::Write { request, key, expected, holder } => {
+                    let value = holder.map_or(NOBODY, |holder| {
+                        let place = Place { bucket: &self.bucket, key: &key };
+                        let (public_key, certificate) = (self.signer.public(), self.certificate.clone());
+                        let credential = Credential { public_key, certificate };
+                        sealed(place, holder, expected, &credential, |octets| self.signer.sign(octets)).into()
+                    });
                     self.ask(move |bus, bucket| async move {
-                        let value = serde_json::to_vec(&holder).ok()?;
-                        match bus.write(&bucket, &key.to_string(), value.into(), expected).await {
-                            Ok(revision) => Some(Event::Accepted { request, revision }),
-                            Err(Error::Conflict(_)) => Some(Event::Refused { request }),
+                        match bus.write(&bucket, &key.to_string(), value, expected).await {
+                            Ok(revision) => Some(Answer::Event(Event::Accepted { request, revision })),
+                            Err(Error::Conflict(_)) => Some(Answer::Event(Event::Refused { request })),
                             // Whether it happened is unknown; the lessee reads again in time.
                             Err(_) => None,
                         }
@@ -253,7 +292,7 @@ impl Driver {
     /// Asks the bus on the connection that stands now, or not at all.
     fn ask<F>(&mut self, call: impl FnOnce(Arc<dyn Bus>, String) -> F + Send + 'static)
     where
-        F: Future<Output = Option<Event>> + Send,
+        F: Future<Output = Option<Answer>> + Send,
     {
         let Some(connection) = self.connection else { return };
         let (bus, bucket) = (Arc::clone(&self.bus), self.bucket.clone());
@@ -274,10 +313,8 @@ async fn next(feed: &mut Option<Subscription>) -> Option<Message> {
     }
 }
 
-/// An error: this is no value of ours, and says nothing.
-fn holder(value: &[u8]) -> serde_json::Result<Option<Holder>> {
-    serde_json::from_slice(value)
-}
+/// The value of a key that is free.
+const NOBODY: Bytes = Bytes::from_static(b"null");
 
 /// What ends by time alone, such as a holder that renews no more, is noticed after this.
 const LOOK: Duration = Duration::from_secs(2);

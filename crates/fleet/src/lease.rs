@@ -16,6 +16,11 @@
 //!   other writes. Its `server_id` is new then: a lessee forgets every revision, stops its run,
 //!   and takes nothing for [`TAKEN_OVER_AFTER`]; by then all leases of before have ended.
 //!
+//! * A value that no agent proved ([`Verifier`]) names nobody: no peer admits its run. But a forger
+//!   may have written it over a lease whose holder has not heard of that yet. So it is overwritten
+//!   like any other, after it stood for [`TAKEN_OVER_AFTER`], or when the hub freed it
+//!   ([`Inspector`]).
+//!
 //! Ours, after Gray and Cheriton, *Leases* (SOSP 1989), and Burrows, *Chubby* (OSDI 2006). Its
 //! sequencer is our revision: a peer admits only the run and revision that [`Lessee::shown`] gives
 //! for its own `host.<peer>`.
@@ -29,9 +34,11 @@
 //! * After each event, [`Event::Tick`] comes at [`Lessee::due`] at the latest.
 
 mod held;
+mod inspector;
 mod lessee;
 #[cfg(test)]
 mod tests;
+mod value;
 
 use std::time::Duration;
 
@@ -39,7 +46,9 @@ use narrows_units::Stamp;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
+pub use inspector::{Finding, Inspector};
 pub use lessee::Lessee;
+pub use value::{Credential, Forgery, Place, Proven, Verifier, certified, sealed};
 
 use crate::clock::Boot;
 use crate::keys::{Key, Name};
@@ -78,13 +87,34 @@ impl Default for Timing {
     }
 }
 
-/// Who has a key: the value on the bus. What nobody has is null there, and `None` here.
+/// Who has a key. Its agent signs it on the bus ([`sealed`]); what nobody has is null there.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Holder {
     /// The agent that sends.
     pub agent: Name,
     /// Its run.
     pub run: Uuid,
+}
+
+/// What the value of a key says.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum KeyState {
+    /// Nobody has it: it was never written, or is null.
+    Free,
+    /// This run has it, and its agent signed that.
+    Held(Holder),
+    /// Something else: no agent of the fleet proved that it wrote this.
+    Unproven,
+}
+
+impl KeyState {
+    /// Who has the key, if that is proven.
+    pub const fn holder(&self) -> Option<&Holder> {
+        match self {
+            Self::Held(holder) => Some(holder),
+            Self::Free | Self::Unproven => None,
+        }
+    }
 }
 
 /// A loading run that wants its keys.
@@ -111,14 +141,14 @@ pub enum Event {
     },
     /// The connection broke.
     Disconnected,
-    /// The answer to a read; a key that was never written has revision 0 and no holder.
+    /// The answer to a read; a key that was never written has revision 0 and is free.
     Read {
         /// The request.
         request: RequestId,
         /// The last revision.
         revision: u64,
         /// Who has the key.
-        holder: Option<Holder>,
+        state: KeyState,
     },
     /// A write was accepted.
     Accepted {
@@ -139,7 +169,7 @@ pub enum Event {
         /// The new revision.
         revision: u64,
         /// Who has it now.
-        holder: Option<Holder>,
+        state: KeyState,
     },
     /// Time passed.
     Tick,

@@ -13,6 +13,7 @@ pub(crate) struct Counters {
     lag_ms: AtomicI64,
     pub(crate) refused: AtomicU64,
     pub(crate) known: AtomicU64,
+    pub(crate) leases_forged: AtomicU64,
 }
 
 impl Counters {

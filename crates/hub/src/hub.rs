@@ -7,6 +7,7 @@ mod directed;
 mod ground;
 mod hear;
 mod ingest;
+mod inspect;
 mod join;
 pub(crate) mod orders;
 mod planner;
@@ -215,17 +216,19 @@ impl Hub {
         Ok(())
     }
 
-    /// Works until the future is dropped: takes results, hears agents, plans, locates, tidies up.
+    /// Works until the future is dropped: takes results, hears agents, plans, locates, tidies up,
+    /// inspects leases.
     /// Each on its own: a plan for thousands takes seconds.
     pub async fn run(self: &Arc<Self>) {
         let mut tasks = JoinSet::new();
         let of = || Arc::clone(self);
-        let [ingest, hear, plan, locate, tidy] = [of(), of(), of(), of(), of()];
+        let [ingest, hear, plan, locate, tidy, inspect] = [of(), of(), of(), of(), of(), of()];
         tasks.spawn(async move { ingest.ingest_always().await });
         tasks.spawn(async move { hear.hear_always().await });
         tasks.spawn(async move { plan.plan_always().await });
         tasks.spawn(async move { locate.locate_always().await });
         tasks.spawn(async move { tidy.tidy_always().await });
+        tasks.spawn(async move { inspect.inspect_always().await });
         while tasks.join_next().await.is_some() {}
     }
 

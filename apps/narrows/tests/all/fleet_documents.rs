@@ -80,6 +80,7 @@ fn plan() -> Plan {
         made_ms: AT_MS,
         not_after_ms: AT_MS + 86_400_000,
         lease_generation: 1,
+        certificate: "0a".repeat(64),
         seed: 42,
         mesh_began_ms: AT_MS,
         place: 0,

@@ -92,14 +92,41 @@ async fn a_key_that_stays_taken_skips_the_run_and_says_who_has_it() {
     world.give(&quiet(&world, &["a", "b"], "a")).await;
     pass(20).await;
     world.say(&world.order("a", "b", "throughput -t 5", 10)).await;
-    let lease = format!("{{\"agent\":\"x\",\"run\":\"{}\"}}", uuid::Uuid::from_u128(1));
     for _ in 0..50 {
-        world.bus.put("lease_1", "host.b", lease.clone()).await;
+        let lease = world.lease("x", "host.b", world.bus.revision("lease_1", "host.b"));
+        world.bus.put("lease_1", "host.b", lease).await;
         tokio::time::sleep(Duration::from_secs(3)).await;
     }
     let runs = world.runs("a");
     assert_eq!(runs.len(), 1);
     assert_eq!((runs[0].exit, runs[0].reason.as_deref()), (Exit::Skipped, Some("host.b was leased by x")));
     assert!(loads(&world).is_empty());
+    agent.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_forged_lease_holds_nobody_up_for_long_and_admits_nobody() {
+    let world = World::new();
+    let agent = world.start("a");
+    world.give(&quiet(&world, &["a", "b"], "a")).await;
+    pass(20).await;
+    // What names an agent and is not signed by it; what it signed for another key.
+    let unsigned = format!("{{\"agent\":\"x\",\"run\":\"{}\"}}", uuid::Uuid::from_u128(1));
+    world.bus.put("lease_1", "host.a", unsigned).await;
+    world.bus.put("lease_1", "host.b", world.lease("x", "host.c", 0)).await;
+    let forged_ms = world.time.elapsed_ms();
+    world.say(&world.order("a", "b", "throughput -t 5", 10)).await;
+    pass(60).await;
+    let [load] = &loads(&world)[..] else { panic!("{:?}", loads(&world)) };
+    // As long as a lease under it may last, and no longer than the next tries.
+    assert!((15_000..40_000).contains(&(load.from_ms - forged_ms)), "{load:?}");
+    // Over its own lease it ends a run.
+    world.say(&world.order("a", "b", "throughput -t 60", 11)).await;
+    pass(5).await;
+    world.bus.put("lease_1", "host.b", world.lease("x", "host.c", 0)).await;
+    let forged_ms = world.time.elapsed_ms();
+    pass(5).await;
+    let stopped = &loads(&world)[1];
+    assert!((stopped.to_ms - forged_ms) < 100, "{stopped:?}");
     agent.stop().await;
 }

@@ -63,8 +63,12 @@ impl Memory {
 
     /// A value, whatever revision it has.
     pub(crate) async fn put(&self, bucket: &str, key: &str, value: impl Into<Bytes>) {
-        let revision = self.content().keys.get(&format!("{bucket}/{key}")).map_or(0, |entry| entry.revision);
-        self.write(bucket, key, value.into(), revision).await.unwrap();
+        self.write(bucket, key, value.into(), self.revision(bucket, key)).await.unwrap();
+    }
+
+    /// The revision of a key; 0: it was never written.
+    pub(crate) fn revision(&self, bucket: &str, key: &str) -> u64 {
+        self.content().keys.get(&format!("{bucket}/{key}")).map_or(0, |entry| entry.revision)
     }
 
     fn up(&self) -> Result<()> {

@@ -76,15 +76,15 @@ async fn an_order_is_carried_out_once() {
 #[tokio::test(start_paused = true)]
 async fn light_runs_wait_for_others_and_say_when_they_met_some() {
     let world = World::new();
-    let lease = |run: u128| format!("{{\"agent\":\"c\",\"run\":\"{}\"}}", uuid::Uuid::from_u128(run));
+    let lease = || world.lease("c", "host.b", world.bus.revision("lease_1", "host.b"));
     let agent = world.start("a");
     pass(1).await;
-    world.bus.put("lease_1", "host.b", lease(1)).await;
+    world.bus.put("lease_1", "host.b", lease()).await;
     world.give(&world.plan(&["a", "b"], "a", 1)).await;
     // The holder renews for 20 s.
     for _ in 0..7 {
         pass(3).await;
-        world.bus.put("lease_1", "host.b", lease(1)).await;
+        world.bus.put("lease_1", "host.b", lease()).await;
     }
     assert!(world.log.lock().unwrap().is_empty(), "somebody loads the path");
     world.bus.put("lease_1", "host.b", "null").await;
@@ -94,10 +94,10 @@ async fn light_runs_wait_for_others_and_say_when_they_met_some() {
         pass(1).await;
     }
     while world.log.lock().unwrap().iter().all(|sent| sent.words[0] != "available") {
-        world.bus.put("lease_1", "host.b", lease(2)).await;
+        world.bus.put("lease_1", "host.b", lease()).await;
         world.bus.put("lease_1", "host.b", "null").await;
         tokio::time::sleep(std::time::Duration::from_millis(100)).await;
-        world.bus.put("lease_1", "host.b", lease(3)).await;
+        world.bus.put("lease_1", "host.b", lease()).await;
         tokio::time::sleep(std::time::Duration::from_millis(900)).await;
         world.bus.put("lease_1", "host.b", "null").await;
         pass(3).await;
@@ -119,7 +119,7 @@ async fn an_order_for_a_light_run_waits_and_is_not_forgotten() {
     plan.mesh.clear();
     world.give(&plan).await;
     pass(1).await;
-    let lease = format!("{{\"agent\":\"c\",\"run\":\"{}\"}}", uuid::Uuid::from_u128(4));
+    let lease = world.lease("c", "host.b", 0);
     world.bus.put("lease_1", "host.b", lease).await;
     pass(1).await;
     world.say(&world.order("a", "b", "rtt", 9)).await;

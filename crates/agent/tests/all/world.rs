@@ -9,9 +9,9 @@ use narrows_agent::{Agent, Bounds, Clock, Limits, Measure, Membership, Outcome, 
 use narrows_bus::{Bus, Key, Subscription};
 use narrows_fleet::clock::Boot;
 use narrows_fleet::keys::Name;
-use narrows_fleet::lease::GUARD;
+use narrows_fleet::lease::{Credential, GUARD, Holder, Place, certified, sealed};
 use narrows_fleet::message::{BusAddress, Hop, Joined, Order, Peer, Plan, Run, Signed, Status, Stored};
-use narrows_units::Stamp;
+use narrows_units::{Stamp, hex};
 use serde::Serialize;
 use serde_json::json;
 use tokio::sync::watch;
@@ -192,6 +192,7 @@ impl World {
             made_ms: self.time.unix_ms(),
             not_after_ms: self.time.unix_ms() + 35 * 86_400_000,
             lease_generation: 1,
+            certificate: self.certificate(agent),
             seed: 7,
             mesh_began_ms: BEGAN_MS - 1_000_000,
             place: u32::try_from(agents.iter().position(|one| *one == agent).unwrap()).unwrap(),
@@ -205,6 +206,26 @@ impl World {
             denied: Vec::new(),
             stored: Stored::default(),
         }
+    }
+
+    /// The hub's word that an agent's key is its own.
+    pub(crate) fn certificate(&self, agent: &str) -> String {
+        let public_key = self.signer(agent).public();
+        hex::to_text(&self.key.sign(&certified(&name("t"), &name(agent), &public_key)))
+    }
+
+    /// The key of an agent, also of one that never starts.
+    pub(crate) fn signer(&self, agent: &str) -> Key {
+        State::open(&self.place(agent)).unwrap().key().unwrap()
+    }
+
+    /// An agent's lease of a key over a revision.
+    pub(crate) fn lease(&self, agent: &str, key: &str, after: u64) -> Vec<u8> {
+        let signer = self.signer(agent);
+        let credential = Credential { public_key: signer.public(), certificate: self.certificate(agent) };
+        let holder = Holder { agent: name(agent), run: Uuid::from_u128(1) };
+        let place = Place { bucket: "lease_1", key: &key.parse().unwrap() };
+        sealed(place, holder, after, &credential, |octets| signer.sign(octets))
     }
 
     /// An order that may begin within two minutes.
@@ -231,8 +252,7 @@ impl World {
     pub(crate) fn sign(&self, message: &impl Serialize) -> Signed {
         let message = serde_json::to_string(message).unwrap();
         let signature = self.key.sign(message.as_bytes());
-        let digits: Vec<String> = signature.iter().map(|octet| format!("{octet:02x}")).collect();
-        Signed { message, signature: digits.concat() }
+        Signed { message, signature: hex::to_text(&signature) }
     }
 
     pub(crate) async fn give(&self, plan: &Plan) {

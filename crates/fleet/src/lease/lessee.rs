@@ -8,7 +8,7 @@ use narrows_units::Stamp;
 use uuid::Uuid;
 
 use super::held::{Held, Kind, Lease, Open, Unsure};
-use super::{Action, Event, GUARD, Holder, Obstacle, RequestId, Stopped, Timing, Want};
+use super::{Action, Event, GUARD, Holder, KeyState, Obstacle, RequestId, Stopped, Timing, Want};
 use crate::clock::Boot;
 use crate::keys::{Key, Name};
 
@@ -26,11 +26,13 @@ pub struct Lessee {
     run: Option<Run>,
 }
 
-/// A revision with its holder, and when we first saw it. There is at most one per key of the fleet.
+/// A revision of a key that is not free, and when we first saw it. There is at most one per key of
+/// the fleet.
 #[derive(Debug, Clone)]
 struct Sight {
     revision: u64,
-    holder: Holder,
+    /// `None`: nobody proved that it has the key.
+    holder: Option<Holder>,
     since: Stamp<Boot>,
 }
 
@@ -116,7 +118,7 @@ impl Lessee {
     /// that another agent may overwrite it is gone.
     pub fn shown(&self, key: &Key, now: Stamp<Boot>) -> Option<(&Holder, u64)> {
         let sight = self.sights.get(key).filter(|sight| now.since(sight.since) < self.timing.taken_over_after);
-        sight.map(|sight| (&sight.holder, sight.revision))
+        sight.and_then(|sight| Some((sight.holder.as_ref()?, sight.revision)))
     }
 
     /// When a tick is needed at the latest; `None` if nothing waits for time.
@@ -138,15 +140,15 @@ impl Lessee {
         match event {
             Event::Connected { server } => self.connected(server, now, &mut actions),
             Event::Disconnected => self.connected = false,
-            Event::Read { request, revision, holder } => self.read(request, revision, holder, now, &mut actions),
+            Event::Read { request, revision, state } => self.read(request, revision, &state, now, &mut actions),
             Event::Accepted { request, revision } => self.accepted(request, revision),
             Event::Refused { request } => {
                 if let Some((at, _)) = self.close(request) {
                     self.obstructed(at, None, now, &mut actions);
                 }
             }
-            Event::Republished { key, revision, holder } => {
-                self.republished(key, revision, holder.as_ref(), now, &mut actions);
+            Event::Republished { key, revision, state } => {
+                self.republished(key, revision, &state, now, &mut actions);
             }
             Event::Tick => {}
             Event::Finished => self.release(&mut actions),
@@ -183,13 +185,14 @@ impl Lessee {
         &mut self,
         request: RequestId,
         revision: u64,
-        holder: Option<Holder>,
+        state: &KeyState,
         now: Stamp<Boot>,
         actions: &mut Vec<Action>,
     ) {
         let Some((at, open)) = self.close(request) else { return };
-        let ours = self.is_ours(holder.as_ref());
-        let stood = holder.as_ref().is_some_and(|holder| self.sight(at, revision, holder, now));
+        let ours = self.is_ours(state.holder());
+        let free = *state == KeyState::Free;
+        let stood = !free && self.stood(at, revision, state.holder(), now);
         let Some(run) = &mut self.run else { return };
         let held = &mut run.keys[at];
         match open.kind {
@@ -200,8 +203,8 @@ impl Lessee {
             Kind::ReadBack(unsure) if ours && revision > unsure.expected => {
                 held.lease = Some(Lease { revision, sent: unsure.first_sent });
             }
-            Kind::Read if holder.is_none() || ours || stood => held.free = Some(revision),
-            _ => self.obstructed(at, holder, now, actions),
+            Kind::Read if free || ours || stood => held.free = Some(revision),
+            _ => self.obstructed(at, state.holder().cloned(), now, actions),
         }
     }
 
@@ -212,35 +215,27 @@ impl Lessee {
         }
     }
 
-    fn republished(
-        &mut self,
-        key: Key,
-        revision: u64,
-        holder: Option<&Holder>,
-        now: Stamp<Boot>,
-        actions: &mut Vec<Action>,
-    ) {
-        let ours = self.is_ours(holder);
+    fn republished(&mut self, key: Key, revision: u64, state: &KeyState, now: Stamp<Boot>, actions: &mut Vec<Action>) {
+        let ours = self.is_ours(state.holder());
         let sending = self.run.as_ref().filter(|run| run.stage == Stage::Sending);
         let at = sending.and_then(|run| run.keys.iter().position(|held| held.key == key));
         let newer = |at: usize| self.run.as_ref()?.keys[at].lease.filter(|lease| revision > lease.revision);
         if let Some(at) = at.filter(|at| !ours && newer(*at).is_some()) {
-            self.obstructed(at, holder.cloned(), now, actions);
+            self.obstructed(at, state.holder().cloned(), now, actions);
         }
         match self.sights.get(&key) {
             Some(sight) if sight.revision >= revision => {}
+            _ if *state == KeyState::Free => {
+                self.sights.remove(&key);
+            }
             _ => {
-                let sight = holder.map(|holder| Sight { revision, holder: holder.clone(), since: now });
-                let _ = match sight {
-                    Some(sight) => self.sights.insert(key, sight),
-                    None => self.sights.remove(&key),
-                };
+                self.sights.insert(key, Sight { revision, holder: state.holder().cloned(), since: now });
             }
         }
     }
 
-    /// Notes a revision with a holder; whether it stood long enough to be overwritten.
-    fn sight(&mut self, at: usize, revision: u64, holder: &Holder, now: Stamp<Boot>) -> bool {
+    /// Notes a revision of a key that is not free; whether it stood long enough to be overwritten.
+    fn stood(&mut self, at: usize, revision: u64, holder: Option<&Holder>, now: Stamp<Boot>) -> bool {
         let Some(run) = &self.run else { return false };
         let key = &run.keys[at].key;
         match self.sights.get(key) {
@@ -248,7 +243,7 @@ impl Lessee {
             // An answer from before what we saw already.
             Some(sight) if sight.revision > revision => false,
             _ => {
-                self.sights.insert(key.clone(), Sight { revision, holder: holder.clone(), since: now });
+                self.sights.insert(key.clone(), Sight { revision, holder: holder.cloned(), since: now });
                 false
             }
         }

@@ -28,8 +28,12 @@ fn want(run: u128, links: &[u64], start_by: i64) -> Want {
     Want { run: Uuid::from_u128(run), keys: links.iter().map(|link| key(*link)).collect(), start_by: at(start_by) }
 }
 
+fn of(holder: Option<Holder>) -> KeyState {
+    holder.map_or(KeyState::Free, KeyState::Held)
+}
+
 fn read(request: RequestId, revision: u64, holder: Option<Holder>) -> Event {
-    Event::Read { request, revision, holder }
+    Event::Read { request, revision, state: of(holder) }
 }
 
 fn asks(request: RequestId, link: u64) -> Action {
@@ -88,11 +92,11 @@ fn a_refused_renewal_stops_the_run_and_frees_its_other_keys() {
     let stopped = [Action::Stop(Stopped::Overwritten(key(1))), writes(7, 2, 8, None)];
     assert_eq!(lessee.handle(Event::Refused { request: 5 }, at(3_200)), stopped);
     let mut lessee = sending();
-    let event = Event::Republished { key: key(2), revision: 11, holder: Some(holder("b", 4)) };
+    let event = Event::Republished { key: key(2), revision: 11, state: of(Some(holder("b", 4))) };
     assert_eq!(lessee.handle(event, at(3_000))[0], Action::Stop(Stopped::Overwritten(key(2))));
     // What was republished before the run had the key comes late.
     let mut lessee = sending();
-    let event = Event::Republished { key: key(2), revision: 5, holder: Some(holder("b", 4)) };
+    let event = Event::Republished { key: key(2), revision: 5, state: of(Some(holder("b", 4))) };
     assert_eq!(lessee.handle(event, at(3_000)), []);
 }
 
@@ -138,7 +142,7 @@ fn a_renewed_holder_keeps_its_key_until_the_run_is_skipped() {
     let (mut now, mut revision, mut request) = (at(0), 5, 1);
     loop {
         revision += 1;
-        let event = Event::Republished { key: key(1), revision, holder: Some(holder("b", 9)) };
+        let event = Event::Republished { key: key(1), revision, state: of(Some(holder("b", 9))) };
         assert_eq!(lessee.handle(event, now), []);
         lessee.handle(read(request, revision, Some(holder("b", 9))), now);
         now = lessee.due().unwrap();
@@ -163,7 +167,7 @@ fn another_server_ends_the_run_and_nothing_is_taken_for_15_s() {
     let other = || Event::Connected { server: "two".to_owned() };
     // Not even null is written: its revisions may belong to others now.
     assert_eq!(lessee.handle(other(), at(1_000)), [Action::Stop(Stopped::BusRestarted)]);
-    lessee.handle(Event::Republished { key: key(1), revision: 3, holder: Some(holder("b", 9)) }, at(1_500));
+    lessee.handle(Event::Republished { key: key(1), revision: 3, state: of(Some(holder("b", 9))) }, at(1_500));
     assert_eq!(lessee.take(want(2, &[1], 60_000), at(2_000)), Some(Vec::new()));
     assert_eq!(lessee.due(), Some(at(16_000)));
     assert_eq!(lessee.handle(Event::Tick, at(16_000)), [asks(5, 1)]);
@@ -206,7 +210,7 @@ fn one_run_at_a_time_and_its_own_value_is_no_obstacle() {
 fn the_feed_shows_who_has_a_key_until_it_is_free_or_its_holder_gone() {
     let mut lessee = connected();
     let mut show = |revision, who: Option<Holder>, now| {
-        lessee.handle(Event::Republished { key: key(1), revision, holder: who }, at(now));
+        lessee.handle(Event::Republished { key: key(1), revision, state: of(who) }, at(now));
         let shown = |now| lessee.shown(&key(1), at(now)).map(|(found, revision)| (found.run.as_u128(), revision));
         (shown(now), shown(now + 14_999), shown(now + 15_000))
     };
@@ -216,6 +220,25 @@ fn the_feed_shows_who_has_a_key_until_it_is_free_or_its_holder_gone() {
     assert_eq!(show(4, Some(holder("c", 8)), 0), both(9, 5));
     assert_eq!(show(6, Some(holder("b", 9)), 3_000), both(9, 6));
     assert_eq!(show(7, None, 4_000), (None, None, None));
+}
+
+#[test]
+fn what_nobody_proved_is_no_holder_and_is_overwritten_only_after_it_stood() {
+    let forged = |request, revision| Event::Read { request, revision, state: KeyState::Unproven };
+    let mut lessee = connected();
+    let seen = Event::Republished { key: key(1), revision: 5, state: KeyState::Unproven };
+    assert_eq!(lessee.handle(seen, at(0)), []);
+    assert_eq!(lessee.shown(&key(1), at(1)), None);
+    lessee.take(want(1, &[1], 40_000), at(14_000));
+    let actions = lessee.handle(forged(1, 5), at(14_999));
+    let [Action::BackedOff { obstacle, until }] = &actions[..] else { panic!("{actions:?}") };
+    assert_eq!(*obstacle, Obstacle { key: key(1), holder: None });
+    lessee.handle(Event::Tick, *until);
+    assert_eq!(lessee.handle(forged(2, 5), *until), [writes(3, 1, 5, Some(1))]);
+    assert_eq!(lessee.handle(Event::Accepted { request: 3, revision: 6 }, *until), [Action::Start]);
+    // Over a lease it ends the run.
+    let over = Event::Republished { key: key(1), revision: 7, state: KeyState::Unproven };
+    assert_eq!(lessee.handle(over, *until)[0], Action::Stop(Stopped::Overwritten(key(1))));
 }
 
 #[test]

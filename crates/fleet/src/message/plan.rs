@@ -23,6 +23,9 @@ pub struct Plan {
     pub not_after_ms: i64,
     /// The bucket of leases is `lease_<generation>`.
     pub lease_generation: u32,
+    /// The hub's signature that this agent's key is its own, in hexadecimal: its leases show it.
+    #[serde(default)]
+    pub certificate: String,
     /// Seed of the rotation mesh.
     pub seed: u64,
     /// Epoch 0 of the mesh began then.

@@ -62,6 +62,23 @@ fn the_sweep_finds_a_bus_that_hides_its_restart() {
 }
 
 #[test]
+fn forged_leases_cost_time_and_never_let_two_runs_send() {
+    let report = run(0..30, Timing::default(), Faults::FORGER);
+    println!("{report:?}");
+    assert_eq!((report.overlaps, report.contradictions), (0, 0), "{report:?}");
+    // Else nothing was tried, or nothing goes on.
+    assert!(report.forged >= 1_000 && report.freed >= 200, "{report:?}");
+    assert!(report.started >= 500 && report.overwritten >= 100, "{report:?}");
+}
+
+#[test]
+fn the_sweep_finds_a_hub_that_frees_too_soon() {
+    let report = run(0..30, Timing::default(), Faults { hasty_hub: true, ..Faults::FORGER });
+    println!("{report:?}");
+    assert!(report.overlaps >= 1 && report.contradictions >= 1, "{report:?}");
+}
+
+#[test]
 fn without_faults_nothing_stops() {
     let report = run(0..6, Timing::default(), Faults::NONE);
     println!("{report:?}");

@@ -52,6 +52,8 @@ fn text(app: &App) -> String {
     family("hub_results_refused_total", "counter", "Results that were none", plain(refused));
     let known = hub.counters.known.load(Ordering::Relaxed) as f64;
     family("hub_results_known_total", "counter", "Results that were kept already", plain(known));
+    let forged = hub.counters.leases_forged.load(Ordering::Relaxed) as f64;
+    family("hub_leases_forged_total", "counter", "Values of keys that no agent had signed", plain(forged));
     let rows: Vec<_> = hub.directory.all().iter().map(|agent| hub.agent_row(agent)).collect();
     let mut states = std::collections::BTreeMap::new();
     for row in &rows {

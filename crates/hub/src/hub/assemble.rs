@@ -72,6 +72,7 @@ impl Hub {
             made_ms: now,
             not_after_ms: now + VALID_MS,
             lease_generation: self.lease_generation,
+            certificate: self.certificate(agent),
             seed: ground.mesh.seed,
             mesh_began_ms: ground.mesh.began_ms,
             place,

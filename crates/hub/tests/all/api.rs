@@ -197,10 +197,10 @@ async fn what_agents_find_is_in_the_matrix() {
         let (_, joined) = served.ask("POST", "/api/v1/join", serde_json::to_value(&join).unwrap()).await;
         let joined: Joined = serde_json::from_value(joined).unwrap();
         let BusAddress::Embedded { url } = joined.bus.clone() else { panic!("{joined:?}") };
-        let bus =
-            Client::connect(Address { url, tls: Some(Arc::new(pinned(served.key_hash))) }, key, Limits::default());
+        let address = Address { url, tls: Some(Arc::new(pinned(served.key_hash))) };
+        let bus = Client::connect(address, key.clone(), Limits::default());
         until(&bus, |now| now.server.is_some()).await;
-        agents.push(Agent::new(joined, bus));
+        agents.push(Agent::new(joined, bus, key));
     }
     let now = served.ask("GET", "/api/v1/agents", json!({})).await.1["now_ms"].as_i64().unwrap();
     let mut kept = agents[0].subscribe("stored").await;

@@ -6,6 +6,7 @@
 mod api;
 mod directed;
 mod fleet;
+mod leases;
 mod plans;
 mod results;
 mod world;

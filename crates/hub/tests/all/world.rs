@@ -43,6 +43,7 @@ pub(crate) struct World {
 pub(crate) struct Agent {
     pub(crate) joined: Joined,
     pub(crate) bus: Client,
+    pub(crate) key: Key,
     seq: u64,
 }
 
@@ -140,7 +141,7 @@ impl World {
         let joined = self.hub.join(&join, "10.0.0.7".parse().unwrap()).await.unwrap();
         let bus = self.connect(&key);
         until(&bus, |now| now.server.is_some()).await;
-        Agent::new(joined, bus)
+        Agent::new(joined, bus, key)
     }
 
     pub(crate) fn connect(&self, key: &Key) -> Client {
@@ -188,8 +189,8 @@ pub(crate) fn request(wanted: &str, token: &str, key: &Key, labels: &[(&str, &st
 }
 
 impl Agent {
-    pub(crate) fn new(joined: Joined, bus: Client) -> Self {
-        Self { joined, bus, seq: 0 }
+    pub(crate) fn new(joined: Joined, bus: Client, key: Key) -> Self {
+        Self { joined, bus, key, seq: 0 }
     }
 
     pub(crate) fn name(&self) -> &Name {

@@ -3,14 +3,21 @@
 use std::collections::BTreeMap;
 
 use narrows_fleet::keys::Key;
-use narrows_fleet::lease::Holder;
+use narrows_fleet::lease::{Holder, KeyState};
 
 use super::random::Random;
 
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Value {
     pub(super) revision: u64,
-    pub(super) holder: Option<Holder>,
+    /// What verifiers make of it.
+    pub(super) state: KeyState,
+}
+
+impl Default for Value {
+    fn default() -> Self {
+        Self { revision: 0, state: KeyState::Free }
+    }
 }
 
 pub(super) struct Bus {
@@ -34,13 +41,18 @@ impl Bus {
 
     /// The new revision, or `None` if the last one is not `expected`.
     pub(super) fn write(&mut self, key: &Key, expected: u64, holder: Option<Holder>, now: u64) -> Option<u64> {
+        self.put(key, expected, holder.map_or(KeyState::Free, KeyState::Held), now)
+    }
+
+    /// The same of any value.
+    pub(super) fn put(&mut self, key: &Key, expected: u64, state: KeyState, now: u64) -> Option<u64> {
         let before = self.read(key);
         if before.revision != expected {
             return None;
         }
         self.sequence += 1;
         self.unsaved.push((now, key.clone(), before));
-        self.values.insert(key.clone(), Value { revision: self.sequence, holder });
+        self.values.insert(key.clone(), Value { revision: self.sequence, state });
         Some(self.sequence)
     }
 

@@ -7,6 +7,7 @@
 
 use std::collections::HashSet;
 
+use narrows_fleet::lease::KeyState;
 use uuid::Uuid;
 
 use super::bus::Value;
@@ -27,7 +28,13 @@ pub(super) enum What {
         run: Option<Uuid>,
         result: Answer,
     },
-    /// A burst of a run: it may be sent only while the register names the run.
+    /// Somebody wrote over `expected` what names nobody: who was named before may still send.
+    Forge {
+        expected: u64,
+        revision: u64,
+    },
+    /// A burst of a run: it may be sent only while the register names the run, or named it before
+    /// it was forged.
     Burst(Uuid),
 }
 
@@ -49,6 +56,7 @@ pub(super) enum Answer {
 struct State {
     revision: Revision,
     run: Option<Uuid>,
+    forged: bool,
 }
 
 /// The revision of a write without an answer shows in a later read only.
@@ -69,8 +77,8 @@ struct Node {
 
 /// Whether the operations, sorted by their calls, have an order that explains them from `initial`.
 pub(super) fn is_linearizable(operations: &[Operation], initial: &Value) -> bool {
-    let state =
-        State { revision: Revision::Is(initial.revision), run: initial.holder.as_ref().map(|holder| holder.run) };
+    let (run, forged) = (run(initial), initial.state == KeyState::Unproven);
+    let state = State { revision: Revision::Is(initial.revision), run, forged };
     let mut stack = vec![Node { first_open: 0, ahead: Vec::new(), state }];
     let mut visited = HashSet::new();
     while let Some(node) = stack.pop() {
@@ -91,6 +99,11 @@ pub(super) fn is_linearizable(operations: &[Operation], initial: &Value) -> bool
         }
     }
     false
+}
+
+/// Whom a value names.
+fn run(value: &Value) -> Option<Uuid> {
+    value.state.holder().map(|holder| holder.run)
 }
 
 impl Node {
@@ -128,8 +141,12 @@ impl State {
     fn after(self, what: &What) -> Option<Self> {
         match what {
             What::Read(value) => {
-                let same = self.run == value.holder.as_ref().map(|holder| holder.run);
+                let forged = value.state == KeyState::Unproven;
+                let same = self.forged == forged && (forged || self.run == run(value));
                 self.known(value.revision).filter(|_| same)
+            }
+            What::Forge { expected, revision } => {
+                self.known(*expected).map(|state| Self { revision: Revision::Is(*revision), forged: true, ..state })
             }
             What::Burst(run) => Some(self).filter(|_| self.run == Some(*run)),
             What::Write { result: Answer::Refused, expected, .. } => {
@@ -137,10 +154,11 @@ impl State {
             }
             What::Write { result: Answer::Accepted(new), expected, run } => {
                 let written = self.known(*expected).filter(|_| new > expected);
-                written.map(|_| Self { revision: Revision::Is(*new), run: *run })
+                written.map(|_| Self { revision: Revision::Is(*new), run: *run, forged: false })
             }
             What::Write { result: Answer::Unknown, expected, run } => {
-                self.known(*expected).map(|_| Self { revision: Revision::Above(*expected), run: *run })
+                let revision = Revision::Above(*expected);
+                self.known(*expected).map(|_| Self { revision, run: *run, forged: false })
             }
         }
     }
@@ -166,8 +184,8 @@ mod tests {
     }
 
     fn read(call: u64, back: u64, revision: u64, run: u128) -> Operation {
-        let holder = Some(Holder { agent: "a".parse().unwrap(), run: Uuid::from_u128(run) });
-        Operation { call, back, what: What::Read(Value { revision, holder }) }
+        let state = KeyState::Held(Holder { agent: "a".parse().unwrap(), run: Uuid::from_u128(run) });
+        Operation { call, back, what: What::Read(Value { revision, state }) }
     }
 
     fn burst(at: u64, run: u128) -> Operation {
@@ -200,5 +218,10 @@ mod tests {
         // A burst needs the register, at its own instant.
         assert!(good(&[write(0, 2, 0, 1, Accepted(1)), burst(3, 1), write(4, 6, 1, 2, Accepted(2)), burst(7, 2)]));
         assert!(!good(&[write(0, 2, 0, 1, Accepted(1)), write(3, 4, 1, 2, Accepted(2)), burst(5, 1)]));
+        // Who had the register when it was forged may send until another one has it.
+        let forge = Operation { call: 3, back: 3, what: What::Forge { expected: 1, revision: 2 } };
+        assert!(good(&[write(0, 2, 0, 1, Accepted(1)), forge.clone(), burst(4, 1), write(5, 6, 2, 2, Accepted(3))]));
+        assert!(!good(&[write(0, 2, 0, 1, Accepted(1)), forge.clone(), write(5, 6, 2, 2, Accepted(3)), burst(7, 1)]));
+        assert!(!good(&[write(0, 2, 0, 1, Accepted(1)), forge, read(5, 6, 2, 1)]));
     }
 }

@@ -2,13 +2,14 @@
 //!
 //! True time is in microseconds. An agent's clock runs at 0.9 to 1.1 of it, from an offset.
 
+mod forger;
 mod host;
 mod record;
 
 use std::collections::BTreeMap;
 
 use narrows_fleet::keys::Key;
-use narrows_fleet::lease::{Action, Event, Stopped, Timing, Want};
+use narrows_fleet::lease::{Action, Event, Inspector, KeyState, Stopped, Timing, Want};
 use uuid::Uuid;
 
 use super::bus::Bus;
@@ -29,11 +30,16 @@ pub(super) struct Faults {
     pub(super) any: bool,
     /// The bus keeps its identity over restarts.
     pub(super) hidden_restarts: bool,
+    /// Somebody writes over leases what names nobody.
+    pub(super) forger: bool,
+    /// The hub frees what was forged at once.
+    pub(super) hasty_hub: bool,
 }
 
 impl Faults {
-    pub(super) const NONE: Self = Self { any: false, hidden_restarts: false };
-    pub(super) const ALL: Self = Self { any: true, hidden_restarts: false };
+    pub(super) const NONE: Self = Self { any: false, hidden_restarts: false, forger: false, hasty_hub: false };
+    pub(super) const ALL: Self = Self { any: true, ..Self::NONE };
+    pub(super) const FORGER: Self = Self { forger: true, ..Self::ALL };
 }
 
 /// How often what goes wrong, by the world's seed: what is rare in one kind is common in another.
@@ -82,6 +88,8 @@ enum Happening {
     Fault,
     BusStarts,
     Check,
+    Forge,
+    Inspect,
 }
 
 /// A request on its way to the bus.
@@ -105,6 +113,7 @@ pub(super) struct World {
     pace: Pace,
     bus: Bus,
     hosts: Vec<Host>,
+    inspector: Inspector,
     record: Record,
     runs: u128,
 }
@@ -117,7 +126,9 @@ impl World {
         let record = Record::new(keys(), &bus);
         let (queue, now, sequence, runs) = (BTreeMap::new(), 0, 0, 0);
         let weather = WEATHERS[narrows_units::to_usize(seed) % WEATHERS.len()];
-        let mut world = Self { now, sequence, queue, random, timing, faults, weather, pace, bus, hosts, record, runs };
+        let inspector = forger::inspector(faults.hasty_hub);
+        let mut world =
+            Self { now, sequence, queue, random, timing, faults, weather, pace, bus, hosts, inspector, record, runs };
         for at in 0..world.hosts.len() {
             let (connects, wants) = (world.random.wait(1.0), world.random.wait(20.0));
             world.turn_in(connects, at, Turn::Connect);
@@ -125,6 +136,10 @@ impl World {
         }
         if faults.any {
             world.schedule(10 * SECOND, Happening::Fault);
+        }
+        if faults.forger {
+            world.schedule(SECOND, Happening::Forge);
+            world.schedule(SECOND, Happening::Inspect);
         }
         if pace == Pace::TenMinutesAWeek {
             world.schedule(WEEK / 2, Happening::Check);
@@ -173,7 +188,10 @@ impl World {
             Happening::BusStarts => {
                 self.bus.start();
                 self.record.bus_started(&self.bus);
+                self.inspector.begin(forger::hub_time(self.now));
             }
+            Happening::Forge => self.forge(),
+            Happening::Inspect => self.inspect(),
             Happening::Check => {
                 self.record.check(&self.bus);
                 self.schedule(WEEK, Happening::Check);
@@ -270,17 +288,18 @@ impl World {
         let answer = match action {
             Action::Read { request, key } => {
                 let value = self.bus.read(&key);
-                Event::Read { request, revision: value.revision, holder: value.holder }
+                Event::Read { request, revision: value.revision, state: value.state }
             }
             Action::Write { request, key, expected, holder } => {
-                let before = self.bus.read(&key).holder;
+                let before = self.bus.read(&key).state;
                 match self.bus.write(&key, expected, holder.clone(), self.now) {
                     None => Event::Refused { request },
                     Some(revision) => {
-                        let of_another =
-                            before.zip(holder.as_ref()).is_some_and(|(before, holder)| before.agent != holder.agent);
+                        let of_another = before.holder().zip(holder.as_ref());
+                        let of_another = of_another.is_some_and(|(before, holder)| before.agent != holder.agent);
                         self.record.report.taken_over += u64::from(of_another);
-                        self.republish(&Event::Republished { key, revision, holder });
+                        let state = holder.map_or(KeyState::Free, KeyState::Held);
+                        self.republish(key, revision, state, expected);
                         Event::Accepted { request, revision }
                     }
                 }
@@ -293,7 +312,10 @@ impl World {
         }
     }
 
-    fn republish(&mut self, event: &Event) {
+    /// Everybody hears of a write, sooner or later; the hub at once.
+    fn republish(&mut self, key: Key, revision: u64, state: KeyState, after: u64) {
+        self.show_hub(key.clone(), revision, &state, after);
+        let event = Event::Republished { key, revision, state };
         for at in 0..self.hosts.len() {
             let (life, connection) = (self.hosts[at].life, self.hosts[at].connection);
             for delay in self.copies() {

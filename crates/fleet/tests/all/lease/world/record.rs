@@ -20,6 +20,10 @@ pub(crate) struct Report {
     pub(crate) overwritten: u64,
     pub(crate) bus_restarted: u64,
     pub(crate) taken_over: u64,
+    /// Values that a forger wrote.
+    pub(crate) forged: u64,
+    /// Of these, values that the hub wrote over.
+    pub(crate) freed: u64,
     pub(crate) operations: u64,
     /// Spans of two runs on one key that overlap.
     pub(crate) overlaps: u64,
@@ -82,10 +86,16 @@ impl Record {
         self.open.insert((at, life, request), open);
     }
 
+    /// What nobody sent by the network was written at once: by a forger, or by the hub.
+    pub(super) fn wrote(&mut self, key: &Key, incarnation: u32, what: What, now: u64) {
+        let operation = Operation { call: now, back: now, what };
+        self.histories.entry((key.clone(), incarnation)).or_default().push(operation);
+    }
+
     pub(super) fn answered(&mut self, at: usize, life: u32, event: &Event, now: u64) {
         let (request, result, value) = match event {
-            Event::Read { request, revision, holder } => {
-                (*request, None, Some(Value { revision: *revision, holder: holder.clone() }))
+            Event::Read { request, revision, state } => {
+                (*request, None, Some(Value { revision: *revision, state: state.clone() }))
             }
             Event::Accepted { request, revision } => (*request, Some(Answer::Accepted(*revision)), None),
             Event::Refused { request } => (*request, Some(Answer::Refused), None),
@@ -151,6 +161,8 @@ impl Report {
         self.overwritten += other.overwritten;
         self.bus_restarted += other.bus_restarted;
         self.taken_over += other.taken_over;
+        self.forged += other.forged;
+        self.freed += other.freed;
         self.operations += other.operations;
         self.overlaps += other.overlaps;
         self.contradictions += other.contradictions;

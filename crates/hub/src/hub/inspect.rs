@@ -1,0 +1,135 @@
+//! Sees what is written to keys, and frees those whose value nobody proved.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use narrows_bus::{Condition, Message, Subscription};
+use narrows_fleet::clock::Boot;
+use narrows_fleet::keys::Key;
+use narrows_fleet::lease::{Inspector, Place, Verifier, certified};
+use narrows_record::Agent;
+use narrows_units::{Stamp, hex};
+use tokio::time::Instant;
+
+use crate::error::Result;
+use crate::hub::Hub;
+
+/// The hub's eye on leases.
+struct Eye {
+    began: Instant,
+    inspector: Inspector,
+    verifier: Verifier,
+    /// When each key was last in the audit, for what.
+    audited: BTreeMap<(Key, &'static str), Instant>,
+    bucket: String,
+}
+
+impl Hub {
+    /// The hub's word that an agent's key is its own.
+    pub(super) fn certificate(&self, agent: &Agent) -> String {
+        hex::to_text(&self.keys.sign.sign(&certified(&self.tenant, &agent.name, &agent.public_key)))
+    }
+
+    /// Inspects leases until the future is dropped.
+    pub(crate) async fn inspect_always(&self) {
+        loop {
+            match self.bus.subscribe("lease.>").await {
+                Ok(feed) => self.inspect(feed).await,
+                Err(error) => tracing::warn!(%error, "leases cannot be seen"),
+            }
+            tokio::time::sleep(crate::AGAIN).await;
+        }
+    }
+
+    /// Until the feed ends.
+    async fn inspect(&self, mut feed: Subscription) {
+        let mut condition = self.bus.condition();
+        let mut eye = Eye {
+            began: Instant::now(),
+            inspector: Inspector::new(Stamp::from_nanos(0)),
+            verifier: Verifier::new(self.tenant.clone(), self.keys.sign.public(), narrows_bus::verifies),
+            audited: BTreeMap::new(),
+            bucket: format!("lease_{}", self.lease_generation),
+        };
+        let complete = |now: &Condition| (now.server.clone(), now.connections, now.missed);
+        let mut feed_of = complete(&condition.borrow_and_update());
+        loop {
+            tokio::select! {
+                message = feed.next() => match message {
+                    Ok(message) => self.saw(&mut eye, &message).await,
+                    Err(_) => return,
+                },
+                _ = condition.changed() => {
+                    let now = complete(&condition.borrow_and_update());
+                    if now != feed_of {
+                        feed_of = now;
+                        eye.inspector.begin(eye.now());
+                    }
+                }
+                () = tokio::time::sleep(LOOK) => {}
+            }
+            for (key, revision) in eye.inspector.to_free(eye.now()) {
+                let freed = self.free_key(&mut eye, &key, revision).await;
+                if let Err(error) = freed {
+                    // Takers overwrite it after a while by themselves.
+                    tracing::warn!(%error, %key, "a forged lease was not freed");
+                }
+            }
+        }
+    }
+
+    async fn saw(&self, eye: &mut Eye, message: &Message) {
+        let key = message.subject.strip_prefix("lease.").and_then(|key| key.parse::<Key>().ok());
+        let (Some(key), Some(revision)) = (key, message.revision) else { return };
+        let value = eye.verifier.read(Place { bucket: &eye.bucket, key: &key }, revision, &message.payload);
+        let now = eye.now();
+        let Some(found) = eye.inspector.saw(key, revision, value, now) else { return };
+        self.counters.leases_forged.fetch_add(1, Ordering::Relaxed);
+        let before = found.before.map_or_else(String::new, |holder| format!("; {} had it before", holder.agent));
+        let text = format!("{}, revision {}: {}{before}", found.key, found.revision, found.why);
+        tracing::warn!(what = text, "a forged lease");
+        self.audit_key(eye, &found.key, "lease.forged", &text).await;
+    }
+
+    async fn audit_key(&self, eye: &mut Eye, key: &Key, what: &'static str, text: &str) {
+        if eye.audits(key, what)
+            && let Err(error) = self.record.audit("hub", what, text, self.now()).await
+        {
+            tracing::warn!(%error, text, "{what} is not in the audit");
+        }
+    }
+
+    async fn free_key(&self, eye: &mut Eye, key: &Key, revision: u64) -> Result<()> {
+        match self.bus.write(&eye.bucket, &key.to_string(), "null".into(), revision).await {
+            Ok(_) => {}
+            // Somebody took it over, or forged it again: the feed will say.
+            Err(narrows_bus::Error::Conflict(_)) => return Ok(()),
+            Err(error) => return Err(error.into()),
+        }
+        self.audit_key(eye, key, "lease.freed", &format!("{key}, revision {revision}")).await;
+        Ok(())
+    }
+}
+
+impl Eye {
+    fn now(&self) -> Stamp<Boot> {
+        Stamp::<Boot>::from_nanos(0) + self.began.elapsed()
+    }
+
+    /// Whether a finding of this key goes to the audit: a forger may write a thousand a second.
+    fn audits(&mut self, key: &Key, what: &'static str) -> bool {
+        self.audited.retain(|_, at| at.elapsed() < QUIET);
+        let finding = (key.clone(), what);
+        let new = !self.audited.contains_key(&finding);
+        if new {
+            self.audited.insert(finding, Instant::now());
+        }
+        new
+    }
+}
+
+/// Time alone frees keys: it is looked at this often.
+const LOOK: Duration = Duration::from_millis(500);
+/// A key is in the audit once for the same within this time.
+const QUIET: Duration = Duration::from_secs(60);

@@ -1,0 +1,73 @@
+//! Leases that nobody signed.
+
+use std::time::Duration;
+
+use narrows_bus::{Bus as _, Message, Subscription};
+use narrows_fleet::lease::{Credential, Holder, Place, sealed};
+use uuid::Uuid;
+
+use crate::world::{Agent, World, soon};
+
+const BUCKET: &str = "lease_1";
+const KEY: &str = "host.c";
+
+/// The agent's lease of a key over a revision, as it would sign it.
+async fn lease(agent: &Agent, key: &str, after: u64) -> Vec<u8> {
+    let credential = Credential { public_key: agent.key.public(), certificate: agent.plan().await.certificate };
+    let holder = Holder { agent: agent.name().clone(), run: Uuid::from_u128(1) };
+    let key = key.parse().unwrap();
+    sealed(Place { bucket: BUCKET, key: &key }, holder, after, &credential, |octets| agent.key.sign(octets))
+}
+
+async fn write(agent: &Agent, value: impl Into<Vec<u8>>, expected: u64) -> u64 {
+    agent.bus.write(BUCKET, KEY, value.into().into(), expected).await.unwrap()
+}
+
+/// The first value after a revision.
+async fn after(feed: &mut Subscription, last: u64) -> (u64, Vec<u8>) {
+    loop {
+        let Message { payload, revision, .. } = soon(feed.next()).await.unwrap();
+        if let Some(revision) = revision.filter(|revision| *revision > last) {
+            return (revision, payload.to_vec());
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_no_agent_signed_is_freed_and_audited() {
+    let world = World::new().await;
+    let [a, b, _c] = world.fleet(["a", "b", "c"]).await;
+    let hub = world.hub.clone();
+    let running = tokio::spawn(async move { hub.run().await });
+    let mut feed = b.bus.subscribe("lease.>").await.unwrap();
+    b.plan().await;
+    let unsigned = format!("{{\"agent\":\"b\",\"run\":\"{}\"}}", Uuid::from_u128(7));
+    let mut last = 0;
+    // What the hub saw free needs no wait; it may not listen yet.
+    last = loop {
+        let free = write(&a, "null", last).await;
+        last = write(&a, unsigned.clone(), free).await;
+        match tokio::time::timeout(Duration::from_secs(1), after(&mut feed, last)).await {
+            Ok((revision, value)) => {
+                assert_eq!(value, b"null");
+                break revision;
+            }
+            Err(_) => assert!(last < 100, "it is never freed"),
+        }
+    };
+    // What the agent signed stays.
+    let signed = lease(&a, KEY, last).await;
+    let held = write(&a, signed.clone(), last).await;
+    let renewed = write(&a, lease(&a, KEY, held).await, held).await;
+    tokio::time::sleep(Duration::from_millis(700)).await;
+    assert_eq!(b.bus.read(BUCKET, KEY).await.unwrap().unwrap().revision, renewed);
+    // What it signed once is worth nothing later.
+    let free = write(&a, "null", renewed).await;
+    let replayed = write(&b, signed, free).await;
+    assert_eq!(after(&mut feed, replayed).await.1, b"null");
+    let audits = world.record.audits(None, 10).await.unwrap();
+    let of = |what: &str| audits.iter().find(|one| one.what == what).map(|one| one.text.clone()).unwrap_or_default();
+    assert!(of("lease.forged").starts_with("host.c, revision "), "{audits:?}");
+    assert!(of("lease.freed").starts_with("host.c, revision "), "{audits:?}");
+    running.abort();
+}
