@@ -33,7 +33,8 @@ pub struct OutboxError(pub String);
 pub trait Outbox: Send + Sync {
     /// Takes a notice, due at once. Returns its number once it is safe.
     fn push(&self, channel: &str, body: &str, made: WallTime) -> Result<i64, OutboxError>;
-    /// Those that are due and not done.
+    /// Those that are due and not done; also those that are due only after more than ten minutes,
+    /// as when the clock was set back.
     fn due(&self, now: WallTime) -> Result<Vec<Entry>, OutboxError>;
     /// One was tried in vain; it is due again later.
     fn retry(&self, id: i64, due: WallTime) -> Result<(), OutboxError>;
@@ -46,6 +47,12 @@ pub trait Outbox: Send + Sync {
 pub fn retry_after(tries: u32, asked: Option<Duration>) -> Duration {
     let doubled = FIRST_RETRY.saturating_mul(2_u32.saturating_pow(tries.saturating_sub(1)));
     doubled.max(asked.unwrap_or_default()).min(LONGEST_RETRY)
+}
+
+/// Whether a time that was set for a retry has come. None lies farther ahead than the longest wait:
+/// one that does was set before the clock was set back.
+pub(crate) fn is_due(due: WallTime, now: WallTime) -> bool {
+    due <= now || due > now.after(LONGEST_RETRY)
 }
 
 const FIRST_RETRY: Duration = Duration::from_secs(5);
@@ -72,7 +79,7 @@ impl Outbox for Memory {
     }
 
     fn due(&self, now: WallTime) -> Result<Vec<Entry>, OutboxError> {
-        Ok(self.entries().1.values().filter(|entry| entry.due <= now).cloned().collect())
+        Ok(self.entries().1.values().filter(|entry| is_due(entry.due, now)).cloned().collect())
     }
 
     fn retry(&self, id: i64, due: WallTime) -> Result<(), OutboxError> {
@@ -100,6 +107,15 @@ mod tests {
         assert_eq!(retry_after(u32::MAX, None), LONGEST_RETRY);
         let asked = |seconds| retry_after(1, Some(Duration::from_secs(seconds))).as_secs();
         assert_eq!([asked(1), asked(30), asked(86_400)], [5, 30, 600]);
+    }
+
+    #[test]
+    fn a_clock_that_is_set_back_delays_no_notice() {
+        let at = |seconds: i64| WallTime::from_millis(seconds * 1000);
+        assert!(!is_due(at(4200), at(3600)) && is_due(at(4201), at(3600)));
+        let outbox = Memory::default();
+        outbox.push("ops", "{}", at(7200)).unwrap();
+        assert_eq!(outbox.due(at(3600)).unwrap().len(), 1);
     }
 
     #[test]

@@ -236,9 +236,11 @@ impl Writer {
         Ok(id)
     }
 
-    /// Notices that are due, oldest first.
+    /// Notices that are due, oldest first. No retry is planned for more than ten minutes ahead: one
+    /// that seems to be is from before the clock was set back, and due.
     pub fn due(&self, now: WallTime) -> Result<Vec<OutboxRow>> {
-        self.ask(move |connection, _| notices(connection, "due <= ?1 order by due, id", now))
+        let which = "(due <= ?1 or due > ?1 + 600000) order by due, id";
+        self.ask(move |connection, _| notices(connection, which, now))
     }
 
     /// A notice was tried in vain; it is due again later.

@@ -25,4 +25,4 @@ mod time;
 
 pub use monitor::{Finding, Monitor, Observation};
 pub use signal::{Claim, Reading, Signal};
-pub use time::{BootTime, Local, Moment, WallTime, Zone};
+pub use time::{BootTime, ClockStep, Local, Moment, WallTime, Zone};

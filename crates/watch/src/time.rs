@@ -17,6 +17,16 @@ pub struct BootTime(u64);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 pub struct WallTime(i64);
 
+/// The wall clock was set. What was remembered by the old time is told by the new one from then on:
+/// "ten minutes ago" stays ten minutes ago.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ClockStep {
+    /// What the clock would have shown.
+    pub from: WallTime,
+    /// What it shows.
+    pub to: WallTime,
+}
+
 /// One instant on both clocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Moment {
@@ -24,6 +34,19 @@ pub struct Moment {
     pub boot: BootTime,
     /// For people, days and seasons.
     pub wall: WallTime,
+}
+
+impl ClockStep {
+    /// An instant of before the step, by the clock as it goes now.
+    #[must_use]
+    pub const fn moved(self, at: WallTime) -> WallTime {
+        WallTime(at.0.saturating_add(self.to.0.saturating_sub(self.from.0)))
+    }
+
+    /// Moves instants where they stand.
+    pub fn shift<'a>(self, times: impl IntoIterator<Item = &'a mut WallTime>) {
+        times.into_iter().for_each(|at| *at = self.moved(*at));
+    }
 }
 
 impl BootTime {
@@ -151,6 +174,19 @@ mod tests {
         assert_eq!((local.weekday(), local.second), (1, 1800));
         assert_eq!(local.clock(), "Tue 00:30");
         assert_eq!(local.hour_of_week(), 24);
+    }
+
+    #[test]
+    fn a_step_of_the_clock_keeps_what_lies_between() {
+        let at = WallTime::from_millis;
+        for (from, to) in [(10_000, 3_610_000), (3_610_000, 10_000)] {
+            let step = ClockStep { from: at(from), to: at(to) };
+            let mut times = [at(from - 4000), at(from)];
+            step.shift(&mut times);
+            assert_eq!(times, [at(to - 4000), at(to)]);
+        }
+        let most = ClockStep { from: at(i64::MIN), to: at(i64::MAX) };
+        assert_eq!(most.moved(at(7)), at(i64::MAX), "nonsense from outside is no overflow");
     }
 
     #[test]

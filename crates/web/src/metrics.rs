@@ -14,7 +14,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use narrows_store::records::{PulseMinute, Run, RunOutcome, Sample};
-use narrows_watch::{Claim, Signal, WallTime};
+use narrows_watch::{Claim, ClockStep, Signal, WallTime};
 use prometheus_client::metrics::histogram::Histogram;
 
 pub(crate) use exposition::{Exposition, Line};
@@ -264,6 +264,11 @@ impl Metrics {
     /// processor.
     pub fn host_busy(&self, ratio: f64, at: WallTime) {
         self.set(Gauge::HostBusy, Labels::new(), ratio, at, Keep::For(3 * PULSES_EVERY));
+    }
+
+    /// The clock was set: a gauge is as old as before.
+    pub fn clock_stepped(&self, step: ClockStep) {
+        step.shift(self.noted().gauges.values_mut().map(|noticed| &mut noticed.at));
     }
 
     /// A target left the settings: nothing is said of it any more.

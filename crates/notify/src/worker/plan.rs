@@ -8,7 +8,7 @@ use narrows_watch::alert::NoticeKind;
 
 use crate::body::NoticeBody;
 use crate::error::SendError;
-use crate::outbox::{Entry, retry_after};
+use crate::outbox::{Entry, is_due, retry_after};
 
 /// One attempt.
 #[derive(Debug, Clone, PartialEq)]
@@ -56,7 +56,7 @@ pub(super) struct Plan {
 impl Plan {
     /// At most one attempt for each idle channel; the oldest notice goes first.
     pub(super) fn ready(&mut self, mut due: Vec<Entry>, now: WallTime) -> Vec<Delivery> {
-        self.held.retain(|_, until| *until > now);
+        self.held.retain(|_, until| !is_due(*until, now));
         due.sort_by_key(|entry| (entry.made, entry.id));
         let mut ready = Vec::new();
         for Entry { id, channel, body, made, tries, .. } in due {
@@ -92,7 +92,7 @@ impl Plan {
         let wanted: Vec<Alert> = self
             .firing
             .iter()
-            .filter(|(_, (_, last))| last.after(MINUTE) <= now)
+            .filter(|(_, (_, last))| is_due(last.after(MINUTE), now))
             .map(|(alert, _)| alert.clone())
             .collect();
         for alert in wanted {

@@ -155,6 +155,7 @@ fn spending_states_and_notices_outlive_the_program() {
     let due = |millis| writer.due(at(millis)).unwrap().iter().map(|one| (one.id, one.tries)).collect::<Vec<_>>();
     assert_eq!(due(10), [(second, 0)]);
     assert_eq!(due(MINUTE), [(second, 0), (first, 1)]);
+    assert_eq!(due(MINUTE - 3_600_000), [(second, 0), (first, 1)], "the clock was set back");
     writer.done(second, at(MINUTE)).unwrap();
     assert_eq!(due(DAY), [(first, 1)]);
     assert_eq!(writer.undelivered(at(1)).unwrap().len(), 1);

@@ -12,7 +12,7 @@ use crate::detect::Change;
 use crate::explain::Interval;
 use crate::schedule::TargetId;
 use crate::signal::{Reading, Signal};
-use crate::time::WallTime;
+use crate::time::{ClockStep, WallTime};
 
 /// One `[[alert]]` of `watch.toml`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -130,6 +130,11 @@ impl Alerts {
     /// Time passed: repeats, ends of silences and of flapping.
     pub fn tick(&mut self, now: WallTime) -> Vec<Notice> {
         self.notices(now, |_, _| true, |state, silenced, rule| state.notice(now, silenced, rule.repeat))
+    }
+
+    /// The clock was set. Silences stay as people gave them: from one time of day to another.
+    pub fn clock_stepped(&mut self, step: ClockStep) {
+        self.states.values_mut().for_each(|state| state.clock_stepped(step));
     }
 
     /// The cause of what a signal did is known better: whoever knows that a rule about it fires is

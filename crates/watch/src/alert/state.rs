@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::rules::NoticeKind;
 use crate::explain::Interval;
-use crate::time::WallTime;
+use crate::time::{ClockStep, WallTime};
 
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub(super) struct State {
@@ -97,6 +97,13 @@ impl State {
             (true, true) if due => Some(self.announce(now, NoticeKind::Repeated)),
             _ => None,
         }
+    }
+
+    /// The clock was set: an hour of flapping stays an hour, and so does the time until a repeat.
+    pub(super) fn clock_stepped(&mut self, step: ClockStep) {
+        let begins = self.since.iter_mut().chain(&mut self.fired).flat_map(|one| [&mut one.low, &mut one.high]);
+        let values = self.unmet.iter_mut().chain(&mut self.met);
+        step.shift(self.turns.iter_mut().chain(&mut self.notified).chain(begins).chain(values));
     }
 
     /// People know that it fires, and nothing holds a further notice back: here is one.

@@ -15,7 +15,7 @@ use super::season::Season;
 use super::sudden::{Residual, Sudden, sudden};
 use super::windows::{KNOWN_HISTORY, Windows};
 use crate::signal::{Claim, Reading, Signal};
-use crate::time::{Local, WallTime};
+use crate::time::{ClockStep, Local, WallTime};
 
 /// A change of a signal's level.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -155,6 +155,11 @@ impl<C: Chart> Detector<C> {
     pub fn hold_until(&mut self, until: WallTime) {
         self.held_until = Some(until);
         self.chart.clear();
+    }
+
+    /// The clock was set: values that come are still newer than those that came.
+    pub fn clock_stepped(&mut self, step: ClockStep) {
+        step.shift(self.recent.iter_mut().map(|one| &mut one.at).chain(&mut self.held_until).chain(&mut self.last));
     }
 
     /// Another path: the level is learned anew, spread and thresholds stay.

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::time::WallTime;
+use crate::time::{ClockStep, WallTime};
 
 /// A fact that became another.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -30,6 +30,13 @@ pub struct Settled<T> {
 impl<T> Default for Settled<T> {
     fn default() -> Self {
         Self { current: None, candidate: None }
+    }
+}
+
+impl<T> Settled<T> {
+    /// The clock was set.
+    pub fn clock_stepped(&mut self, step: ClockStep) {
+        step.shift(self.current.iter_mut().chain(&mut self.candidate).map(|(_, at)| at));
     }
 }
 
@@ -78,6 +85,11 @@ impl RouteWatch {
     /// The route with all routers seen on it.
     pub fn current(&self) -> Option<&Route> {
         self.current.as_ref().map(|(route, _)| route)
+    }
+
+    /// The clock was set.
+    pub fn clock_stepped(&mut self, step: ClockStep) {
+        step.shift(self.current.iter_mut().chain(&mut self.candidate).map(|(_, at)| at));
     }
 
     /// Takes a trace in. The first one is no change.

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use super::chart::Side;
 use super::detector::Change;
 use crate::signal::Signal;
-use crate::time::WallTime;
+use crate::time::{ClockStep, WallTime};
 
 /// The pulses of one minute, without those beside our own jobs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -84,6 +84,11 @@ impl LossDetector {
     pub fn hold_until(&mut self, until: WallTime) {
         (self.held_until, self.sum) = (Some(until), 0.0);
         self.recent.clear();
+    }
+
+    /// The clock was set.
+    pub fn clock_stepped(&mut self, step: ClockStep) {
+        step.shift(self.recent.iter_mut().map(|one| &mut one.at).chain(&mut self.held_until));
     }
 
     /// The rate assumed, and the one asked for.

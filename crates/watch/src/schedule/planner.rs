@@ -12,7 +12,7 @@ use super::job::{Job, JobEnd, JobId, JobKind, TargetId, Why};
 use super::ledger::Booking;
 use super::settings::TargetSettings;
 use super::target::{Forecast, Refused, TargetPlan};
-use crate::time::{BootTime, Local, Moment, WallTime, Zone};
+use crate::time::{BootTime, ClockStep, Local, Moment, WallTime, Zone};
 
 /// What happened to a target's path, as far as the schedule is concerned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -172,11 +172,9 @@ impl Planner {
     }
 
     /// The wall clock stepped. The schedule does not notice; days begin with what was spent.
-    pub fn clock_stepped(&mut self, from: WallTime, to: WallTime) {
-        let (from, to) = (self.zone.local(from).day, self.zone.local(to).day);
-        if from != to {
-            self.targets.values_mut().for_each(|plan| plan.ledger.stepped(from, to));
-        }
+    pub fn clock_stepped(&mut self, step: ClockStep) {
+        let (from, to) = (self.zone.local(step.from), self.zone.local(step.to));
+        self.targets.values_mut().for_each(|plan| plan.clock_stepped(from, to));
     }
 
     /// The machine slept; its jobs are void, and report so themselves. Nothing is caught up.

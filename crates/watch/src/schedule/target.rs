@@ -331,6 +331,17 @@ impl TargetPlan {
         }
     }
 
+    /// The wall clock stepped. A night that has begun is the same night by the new clock, also if
+    /// the old one was days ahead.
+    pub(super) fn clock_stepped(&mut self, from: Local, to: Local) {
+        if from.day != to.day {
+            self.ledger.stepped(from.day, to.day);
+        }
+        if let Some(night) = &mut self.night {
+            night.day = night.day.min(night_of(to));
+        }
+    }
+
     /// When something may be due next, budgets aside.
     pub(super) fn next(&self) -> BootTime {
         let night = self.night.iter().filter(|night| !night.left.is_empty()).map(|night| night.from);
@@ -348,8 +359,7 @@ impl TargetPlan {
 
     fn begin_night(&mut self, now: BootTime, local: Local, jitter: &mut Jitter) {
         let Some(hours) = self.settings.night else { return };
-        // Nights are counted by their noon-to-noon day, so that one that passes midnight is one.
-        let day = (local.hour() + 12).div_euclid(24);
+        let day = night_of(local);
         if hours.covers(local) && self.night.as_ref().is_none_or(|night| day > night.day) {
             let from = now.after(Duration::from_secs_f64(NIGHT_SPREAD_S * jitter.unit()));
             self.night = Some(Night { day, from, left: self.night_work() });
@@ -365,6 +375,11 @@ impl TargetPlan {
             (Some(_), _) => vec![JobKind::Capacity, JobKind::Hops],
         }
     }
+}
+
+/// Nights are counted by their noon-to-noon day, so that one that passes midnight is one.
+fn night_of(local: Local) -> i64 {
+    (local.hour() + 12).div_euclid(24)
 }
 
 /// Why a job cannot be paid.

@@ -24,6 +24,17 @@ fn a_gauge_vanishes_after_three_cadences() {
     assert!(!said(1_180_001).contains("narrows_available"));
 }
 
+#[test]
+fn a_step_of_the_clock_makes_no_gauge_vanish() {
+    let metrics = Metrics::default();
+    metrics.follow(&of("office"), &[]);
+    metrics.sample(&of("office"), Signal::AvailableForward, "slope", &sample(Claim::Estimate));
+    let at = WallTime::from_millis;
+    metrics.clock_stepped(ClockStep { from: at(1_010_000), to: at(4_610_000) });
+    let has = |millis| metrics.text(at(millis)).expect("it is text").contains("narrows_available_bits_per_second{");
+    assert!(has(4_780_000) && !has(4_780_001));
+}
+
 /// Slices of a fast path are rare; a capacity is measured once a week.
 #[test]
 fn three_cadences_are_those_of_what_renews_a_gauge() {

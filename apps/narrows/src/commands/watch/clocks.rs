@@ -4,15 +4,15 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use narrows_net::clock;
-use narrows_watch::{BootTime, Moment, WallTime, Zone};
+use narrows_watch::{BootTime, ClockStep, Moment, WallTime, Zone};
 
 /// What a clock did between two looks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Jump {
     /// The machine slept.
     Slept(Duration),
-    /// The wall clock was set: what it would have shown, and what it shows.
-    Stepped(WallTime, WallTime),
+    /// The wall clock was set.
+    Stepped(ClockStep),
 }
 
 /// One look at all three clocks, in ns.
@@ -52,9 +52,11 @@ impl Clocks {
         Self { last: Look::now() }
     }
 
-    /// What happened since the last look.
-    pub(super) fn look(&mut self) -> Vec<Jump> {
-        self.jumps(Look::now())
+    /// Now, and what happened since the last look. Nothing that carries a time may be taken in
+    /// between: it would be told by the wrong clock.
+    pub(super) fn look(&mut self) -> (Moment, Vec<Jump>) {
+        let now = Look::now();
+        (now.moment(), self.jumps(now))
     }
 
     fn jumps(&mut self, now: Look) -> Vec<Jump> {
@@ -67,7 +69,7 @@ impl Clocks {
         }
         if (now.wall - expected).abs() > STEP_NS {
             let wall = |ns: i64| WallTime::from_millis(ns.div_euclid(1_000_000));
-            jumps.push(Jump::Stepped(wall(expected), wall(now.wall)));
+            jumps.push(Jump::Stepped(ClockStep { from: wall(expected), to: wall(now.wall) }));
         }
         jumps
     }
@@ -143,7 +145,8 @@ mod tests {
         // An hour of sleep: the wall clock goes on.
         assert_eq!(clocks.jumps(at(2, 3602, 3652)), [Jump::Slept(Duration::from_secs(3600))]);
         let wall = |seconds: i64| WallTime::from_millis(seconds * 1000);
-        assert_eq!(clocks.jumps(at(3, 3603, 100)), [Jump::Stepped(wall(3653), wall(100))]);
+        let step = ClockStep { from: wall(3653), to: wall(100) };
+        assert_eq!(clocks.jumps(at(3, 3603, 100)), [Jump::Stepped(step)]);
         assert!(clocks.jumps(at(4, 3604, 101)).is_empty());
     }
 

@@ -160,11 +160,7 @@ impl Engine {
         let mut watchdog = service::Watchdog::new();
         service::is_ready();
         while !stop.load(Ordering::Relaxed) && !self.lines.closed() {
-            let jumps = self.clocks.look();
-            let now = clocks::now();
-            for jump in jumps {
-                self.jumped(jump, now);
-            }
+            let now = self.now();
             self.look(now);
             watchdog.feed();
             if let Some(reload) = reload.filter(|reload| reload.asked.swap(false, Ordering::Relaxed)) {
@@ -176,7 +172,10 @@ impl Engine {
                 break;
             }
             match messages.recv_timeout(LOOK) {
-                Ok(message) => self.take(message, clocks::now()),
+                Ok(message) => {
+                    let now = self.now();
+                    self.take(message, now);
+                }
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => break,
             }
@@ -188,17 +187,27 @@ impl Engine {
     pub(super) fn end(&mut self, messages: &Receiver<Message>) {
         let until = clocks::now().boot.after(LAST_WORDS);
         while !self.running.is_empty() {
-            let left = until.since(clocks::now().boot);
+            let left = until.since(self.now().boot);
             let Ok(message) = messages.recv_timeout(left) else { break };
-            self.take(message, clocks::now());
+            let now = self.now();
+            self.take(message, now);
         }
-        let now = clocks::now();
+        let now = self.now();
         for (_, mut running) in std::mem::take(&mut self.running) {
             (running.run.ended, running.run.outcome) = (Some(now.wall), RunOutcome::Lost);
             self.keep.run_ended(running.run);
         }
         self.save();
         self.save_monitors();
+    }
+
+    /// Now. What the clocks did meanwhile is known before anything is told by them.
+    fn now(&mut self) -> Moment {
+        let (now, jumps) = self.clocks.look();
+        for jump in jumps {
+            self.jumped(jump, now);
+        }
+        now
     }
 
     fn take(&mut self, message: Message, now: Moment) {
@@ -225,8 +234,9 @@ impl Engine {
             self.tell(notices, now);
         }
         if now.boot >= self.look_at {
-            self.keep.tick(now.wall);
+            self.keep.tick(now);
             self.tell_status(now);
+            self.look_for_calm(now);
             self.alerts.set_silences(self.keep.silences(now.wall));
             service::status(&self.status());
             self.look_at = now.boot.after(LOOKED_EVERY);
@@ -251,9 +261,13 @@ impl Engine {
                 }
                 ("woke", format!("this host slept for {} s", time.as_secs()))
             }
-            Jump::Stepped(from, to) => {
-                self.planner.clock_stepped(from, to);
-                let seconds = (to.millis() - from.millis()) as f64 / 1000.0;
+            Jump::Stepped(step) => {
+                self.planner.clock_stepped(step);
+                self.alerts.clock_stepped(step);
+                self.subjects.values_mut().for_each(|subject| subject.clock_stepped(step));
+                self.host.clock_stepped(step);
+                self.keep.clock_stepped(step);
+                let seconds = (step.to.millis() - step.from.millis()) as f64 / 1000.0;
                 ("clock_step", format!("this host's clock was set by {seconds:+.1} s"))
             }
         };

@@ -4,6 +4,7 @@ use narrows_notify::NoticeBody;
 use narrows_store::records::{AlertState, Event};
 use narrows_watch::WallTime;
 use narrows_watch::alert::{Notice, NoticeKind};
+use narrows_watch::detect::Telling;
 use narrows_watch::explain::{Evidence, Explanation, FactEvidence};
 use narrows_watch::schedule::TargetId;
 
@@ -27,9 +28,23 @@ pub(super) fn now(target: Option<TargetId>, kind: &str, at: WallTime, text: Stri
     }
 }
 
-/// A fact about the path is another.
-pub(super) fn of_fact(id: TargetId, target: &str, fact: &FactEvidence, found: WallTime) -> Event {
-    let text = format!("{target}: {} changed from {} to {}", fact.kind.name(), fact.before, fact.after);
+/// A fact about the path is another, or is calm again.
+pub(super) fn of_fact(id: TargetId, target: &str, of: (&FactEvidence, Telling), found: WallTime) -> Event {
+    let (fact @ FactEvidence { kind, before, after, .. }, telling) = of;
+    let name = kind.name();
+    let text = match telling {
+        Telling::Plain | Telling::Later => format!("{target}: {name} changed from {before} to {after}"),
+        Telling::Flapping => format!(
+            "{target}: {name} changed from {before} to {after}, the second time within an hour; further changes are \
+             told together once it is calm"
+        ),
+        Telling::Calm { changes } if before == after => {
+            format!("{target}: {name} is calm again after {changes} more changes: {after}, as before")
+        }
+        Telling::Calm { changes } => {
+            format!("{target}: {name} is calm again after {changes} more changes, from {before} to {after}")
+        }
+    };
     Event {
         at: fact.at.high,
         at_low: fact.at.low,

@@ -8,7 +8,7 @@ use narrows_diagnose::advice::HostEnvironment;
 use narrows_net::host::CounterReading;
 use narrows_units::{BitRate, rounded};
 use narrows_watch::explain::{HostState, Interval, OwnTraffic};
-use narrows_watch::{BootTime, Moment, WallTime};
+use narrows_watch::{BootTime, ClockStep, Moment, WallTime};
 
 /// Readings once a minute, of the last half hour.
 #[derive(Debug, Default)]
@@ -57,6 +57,13 @@ impl Host {
         if self.bursts.len() > 10 * REMEMBERED {
             self.bursts.pop_front();
         }
+    }
+
+    /// The clock was set.
+    pub(super) fn clock_stepped(&mut self, step: ClockStep) {
+        step.shift(
+            self.minutes.iter_mut().map(|minute| &mut minute.at).chain(self.bursts.iter_mut().map(|(at, _)| at)),
+        );
     }
 
     /// Values that are measured now are this host's, not the path's.

@@ -7,7 +7,7 @@ use narrows_notify::NoticeBody;
 use narrows_store::records::{AlertState, Basis, Event, Incident, PathSeen, PulseMinute, Run, Sample};
 use narrows_watch::alert::Silence;
 use narrows_watch::schedule::TargetId;
-use narrows_watch::{Signal, WallTime};
+use narrows_watch::{ClockStep, Moment, Signal, WallTime};
 
 use crate::exit::Failure;
 
@@ -48,7 +48,9 @@ pub(crate) trait Keep: Send {
     /// The share of the last minute in which this host, or tasks of it, waited for a processor.
     fn host_busy(&mut self, _share: f64, _now: WallTime) {}
     /// A few seconds have passed.
-    fn tick(&mut self, _now: WallTime) {}
+    fn tick(&mut self, _now: Moment) {}
+    /// The wall clock was set: what was noted is as old as before.
+    fn clock_stepped(&mut self, _step: ClockStep) {}
 }
 
 /// How a target is now, beside its values.

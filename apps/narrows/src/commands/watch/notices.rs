@@ -288,7 +288,8 @@ mod tests {
         let mut subject = office();
         let at = Interval { low: before(300), high: before(0) };
         let (before, after) = ("10.0.0.1".to_owned(), "10.0.0.2".to_owned());
-        subject.fact(narrows_watch::explain::FactEvidence { kind: FactKind::Route, before, after, at });
+        let fact = narrows_watch::explain::FactEvidence { kind: FactKind::Route, before, after, at };
+        subject.fact(fact, narrows_watch::detect::Telling::Plain);
         let body = &said(&subject, "route_changed", &[(0, Input::RouteChanged(at))])[0];
         assert_eq!(body.text, "office: route changed from 10.0.0.1 to 10.0.0.2, since 20:02 (+-3 min).");
     }

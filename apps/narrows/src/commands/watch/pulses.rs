@@ -12,9 +12,9 @@ use narrows_net::clock;
 use narrows_net::single_ended::pulse::{Pulse, wait};
 use narrows_net::via::Via;
 use narrows_store::records::PulseMinute;
-use narrows_watch::WallTime;
 use narrows_watch::detect::PulseBlock;
 use narrows_watch::schedule::TargetId;
+use narrows_watch::{BootTime, WallTime};
 
 use self::collect::{Closed, Collector};
 use super::clocks;
@@ -64,14 +64,14 @@ pub(super) fn run(asked: &Receiver<Asked>, heard: impl Fn(TargetId, Heard) -> bo
             }
         }
         let now_ns = clock::now_ns();
-        let wall = clocks::now().wall;
+        let now = clocks::now();
         for (target, followed) in &mut all {
             followed.collect();
             followed.choose(now_ns);
             if followed.next_ns <= now_ns {
-                followed.send(now_ns, wall);
+                followed.send(now_ns, now.boot);
             }
-            for closed in followed.collector.close(wall) {
+            for closed in followed.collector.close(now) {
                 let message = match closed {
                     Closed::Minute(minute) => Heard::Minute(minute),
                     Closed::Block { at, block, silent } => Heard::Block { at, block, silent },
@@ -147,12 +147,12 @@ impl Followed {
         self.chosen = Some(0);
     }
 
-    fn send(&mut self, now_ns: i64, wall: WallTime) {
+    fn send(&mut self, now_ns: i64, at: BootTime) {
         self.next_ns = (self.next_ns + clock::nanos(EVERY)).max(now_ns);
         for (way, pulse) in self.ways.iter_mut().enumerate() {
             let number = pulse.send();
             if self.chosen == Some(way) {
-                self.collector.sent(number, wall, self.loaded);
+                self.collector.sent(number, at, self.loaded);
             }
         }
     }

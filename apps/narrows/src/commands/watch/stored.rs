@@ -7,7 +7,7 @@ use narrows_store::records::{AlertState, Basis, Event, Incident, PathSeen, Pulse
 use narrows_store::{Error, Writer};
 use narrows_watch::alert::Silence;
 use narrows_watch::schedule::TargetId;
-use narrows_watch::{Signal, WallTime};
+use narrows_watch::{BootTime, ClockStep, Moment, Signal, WallTime};
 use narrows_web::Live;
 
 use super::clocks;
@@ -26,7 +26,7 @@ pub(super) struct Stored {
     live: Live,
     numbers: Numbers,
     names: BTreeMap<TargetId, String>,
-    maintained: Option<WallTime>,
+    maintained: Option<BootTime>,
 }
 
 impl Stored {
@@ -136,15 +136,19 @@ impl Keep for Stored {
         self.numbers.host_busy(share, now);
     }
 
-    fn tick(&mut self, now: WallTime) {
-        let due = self.maintained.is_none_or(|last| now >= last.after(MAINTAINED_EVERY));
+    fn tick(&mut self, Moment { boot, wall: now }: Moment) {
+        let due = self.maintained.is_none_or(|last| boot >= last.after(MAINTAINED_EVERY));
         if due {
             // It tells when it is done; nobody waits for that.
             drop(self.writer.maintain(now));
-            self.maintained = Some(now);
+            self.maintained = Some(boot);
         }
         let health = self.writer.health();
         self.numbers.store(health.size_octets, health.degraded.is_some(), now);
         self.live.fault(STORE, health.degraded);
+    }
+
+    fn clock_stepped(&mut self, step: ClockStep) {
+        self.live.metrics().clock_stepped(step);
     }
 }

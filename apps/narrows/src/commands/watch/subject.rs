@@ -7,10 +7,10 @@ use std::time::Duration;
 use narrows_net::host::Egress;
 use narrows_store::records;
 use narrows_units::{BitRate, Direction};
-use narrows_watch::detect::{Change, Route};
+use narrows_watch::detect::{Change, Route, Telling};
 use narrows_watch::explain::FactEvidence;
 use narrows_watch::schedule::{Job, TargetSettings};
-use narrows_watch::{BootTime, Monitor, Reading, Signal, WallTime};
+use narrows_watch::{BootTime, ClockStep, Monitor, Reading, Signal, WallTime};
 
 use super::jobs::Work;
 use super::route::HopTimes;
@@ -133,6 +133,19 @@ impl Subject {
         })
     }
 
+    /// The clock was set. What is remembered here is compared with what comes, so it goes by the
+    /// new clock; what is on disk stays as it was told.
+    pub(super) fn clock_stepped(&mut self, step: ClockStep) {
+        self.monitor.clock_stepped(step);
+        let incident = self.incident.iter_mut().flat_map(|one| [&mut one.first, &mut one.newest]);
+        for change in self.changes.iter_mut().chain(incident) {
+            step.shift([&mut change.at_low, &mut change.at, &mut change.at_high, &mut change.found]);
+        }
+        let facts = self.facts.iter_mut().flat_map(|fact| [&mut fact.at.low, &mut fact.at.high]);
+        let readings = self.readings.values_mut().map(|reading| &mut reading.at);
+        step.shift(facts.chain(readings).chain(&mut self.traced));
+    }
+
     pub(super) fn changed(&mut self, change: Change) {
         self.changes.push_back(change);
         if self.changes.len() > REMEMBERED {
@@ -140,7 +153,13 @@ impl Subject {
         }
     }
 
-    pub(super) fn fact(&mut self, fact: FactEvidence) {
+    /// Changes that nobody is told of one by one are one change that goes on.
+    pub(super) fn fact(&mut self, fact: FactEvidence, telling: Telling) {
+        let same = self.facts.iter_mut().rev().find(|known| known.kind == fact.kind);
+        if let Some(known) = same.filter(|_| telling == Telling::Later) {
+            (known.after, known.at.high) = (fact.after, fact.at.high);
+            return;
+        }
         self.facts.push_back(fact);
         if self.facts.len() > REMEMBERED {
             self.facts.pop_front();

@@ -125,3 +125,17 @@ fn what_fires_is_repeated_each_minute_until_it_is_resolved() {
     plan.noted("am", NoticeBody { state: NoticeKind::Resolved, ..example() }, true, at(130));
     assert!(plan.ready(Vec::new(), at(1000)).is_empty());
 }
+
+/// The clock is set back by an hour: neither a retry nor a repeat waits for an hour more.
+#[test]
+fn a_clock_that_is_set_back_holds_nothing_back() {
+    let mut plan = Plan::default();
+    let due = vec![entry(1, "a", "x", 0)];
+    let first = plan.ready(due.clone(), at(3600));
+    plan.tried(&first[0], Some(&away()), at(3600));
+    plan.settled(1);
+    plan.noted("am", NoticeBody { state: NoticeKind::Firing, ..example() }, true, at(3600));
+    assert!(plan.ready(due.clone(), at(3601)).is_empty());
+    let again = plan.ready(due, at(1));
+    assert_eq!((ids(&again), again.len()), (vec![1], 2), "{again:?}");
+}

@@ -99,6 +99,25 @@ fn repeats_go_on_while_it_fires() {
     assert_eq!(kinds, [(1, NoticeKind::Firing), (11, NoticeKind::Repeated), (21, NoticeKind::Repeated)]);
 }
 
+/// An hour forwards or back makes no notice come early, late or twice.
+#[test]
+fn a_step_of_the_clock_changes_no_notice() {
+    let cycle = [10.0, 10.0, 30.0, 30.0, 30.0];
+    let values = [cycle.repeat(8), [10.0].repeat(30)].concat();
+    let mut expected = alerts("available < 20 Mbit/s");
+    expected.rules[0].repeat = Some(Duration::from_secs(600));
+    let mut stepped = [expected.clone(), expected.clone()];
+    let expected = run(&mut expected, 0, &values);
+    assert!(expected.iter().any(|(_, kind)| *kind == NoticeKind::Flapping), "{expected:?}");
+    for (alerts, hours) in stepped.iter_mut().zip([1, -1]) {
+        let mut said = run(alerts, 0, &values[..33]);
+        alerts.clock_stepped(ClockStep { from: minute(33), to: minute(33 + 60 * hours) });
+        let later = run(alerts, 33 + 60 * hours, &values[33..]);
+        said.extend(later.into_iter().map(|(at, kind)| (at - 60 * hours, kind)));
+        assert_eq!(said, expected, "{hours}");
+    }
+}
+
 #[test]
 fn a_change_fires_and_the_way_back_resolves() {
     let change = |side, before, after| Change {

@@ -55,6 +55,11 @@ impl World {
         }
     }
 
+    fn set_clock(&mut self, to: WallTime) {
+        self.planner.clock_stepped(ClockStep { from: self.now.wall, to });
+        self.now.wall = to;
+    }
+
     fn end_jobs(&mut self) {
         let now = self.now.boot;
         let (ended, running) = std::mem::take(&mut self.running).into_iter().partition(|(ends, _)| *ends <= now);
@@ -175,8 +180,7 @@ fn restarts_sleep_and_clock_steps_never_spend_twice() {
             // The clock steps over a midnight, and back later.
             let by = if steps.is_multiple_of(2) { 86_400_000 } else { -86_400_000 };
             let to = WallTime::from_millis(world.now.wall.millis() + by);
-            world.planner.clock_stepped(world.now.wall, to);
-            world.now.wall = to;
+            world.set_clock(to);
         } else if steps.is_multiple_of(701) {
             world.planner.woke(world.now.boot);
         }
@@ -188,6 +192,33 @@ fn restarts_sleep_and_clock_steps_never_spend_twice() {
         assert!(days.values().all(|octets| *octets <= limit), "{days:?}, {limit}");
         let capacity = BitRate::from_bps([2_000_000, 100_000_000][number as usize]);
         assert!(world.worst_minute(target) <= capacity.octets_in(Duration::from_secs(60)) / 100);
+    }
+}
+
+/// An hour back in the night shows its hours twice; an hour forwards, and a day there and back,
+/// show another night's.
+#[test]
+fn a_night_is_worked_once_whatever_the_clock_does() {
+    for steps_h in [vec![-1], vec![1], vec![1, -1], vec![-1, 1], vec![24, -24]] {
+        let mut world = World::new(11, &[100_000]);
+        // 04:30 of the second night; each further step five minutes later.
+        let mut steps = steps_h.iter().enumerate().map(|(number, hours)| {
+            let minutes = 24 * 60 + 4 * 60 + 30 + 5 * u64::try_from(number).unwrap();
+            (BootTime::from_millis(minutes * 60_000), *hours)
+        });
+        let mut next = steps.next();
+        world.run(day(3), |world| {
+            if let Some((at, hours)) = next.filter(|(at, _)| *at <= world.now.boot) {
+                assert!(world.now.boot.since(at) < Duration::from_secs(120));
+                world.set_clock(WallTime::from_millis(world.now.wall.millis() + hours * 3_600_000));
+                next = steps.next();
+            }
+        });
+        let all = &world.sent[&TargetId::new(0)];
+        let tests = all.iter().filter(|(.., why)| *why == Why::Night).count();
+        // Three nights begin within three days; the day ahead has one of its own.
+        let nights = if steps_h.contains(&24) { 3..=4 } else { 3..=3 };
+        assert!(nights.contains(&tests), "{steps_h:?}: {tests}");
     }
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use narrows_store::records::{self, Event};
 use narrows_units::BitRate;
 use narrows_watch::alert::{Input, Notice};
-use narrows_watch::detect::Change;
+use narrows_watch::detect::{Change, Telling};
 use narrows_watch::explain::{Evidence, Explanation, FactEvidence, FactKind, explain};
 use narrows_watch::schedule::{PathEvent, TargetId, Why};
 use narrows_watch::{Finding, Moment, Observation, WallTime};
@@ -20,23 +20,32 @@ impl Engine {
     pub(super) fn observe(&mut self, id: TargetId, observation: Observation, at: WallTime, now: Moment) -> bool {
         let Some(subject) = self.subjects.get_mut(&id) else { return false };
         let Some(finding) = subject.monitor.observe(at, observation) else { return false };
+        let is_change = !matches!(finding, Finding::Suspicion);
+        self.found(id, finding, now);
+        is_change
+    }
+
+    /// Tells what came of facts that changed again and again, where they are calm.
+    pub(super) fn look_for_calm(&mut self, now: Moment) {
+        for id in self.subjects.keys().copied().collect::<Vec<_>>() {
+            let calm = self.subjects.get_mut(&id).map(|subject| subject.monitor.calm(now.wall));
+            for finding in calm.into_iter().flatten() {
+                self.found(id, finding, now);
+            }
+        }
+    }
+
+    fn found(&mut self, id: TargetId, finding: Finding, now: Moment) {
         let when = finding.fact_interval();
-        let fact = match finding {
-            Finding::Suspicion => {
-                self.suspect(id, now);
-                return false;
-            }
-            Finding::Change(change) => {
-                self.changed(id, change, now);
-                return true;
-            }
-            Finding::Route(change) => (route::text(&change.before), route::text(&change.after)),
-            Finding::Fact(_, change) => (change.before, change.after),
+        let (before, after, telling) = match finding {
+            Finding::Suspicion => return self.suspect(id, now),
+            Finding::Change(change) => return self.changed(id, change, now),
+            Finding::Route(change, telling) => (route::text(&change.before), route::text(&change.after), telling),
+            Finding::Fact(_, change, telling) => (change.before, change.after, telling),
         };
         if let Some((kind, at)) = when {
-            self.fact(id, FactEvidence { kind, before: fact.0, after: fact.1, at }, now);
+            self.fact(id, FactEvidence { kind, before, after, at }, telling, now);
         }
-        true
     }
 
     /// Gathers evidence: routes at once, then capacity and hops.
@@ -48,26 +57,33 @@ impl Engine {
         self.ask_at = now.boot;
     }
 
-    fn fact(&mut self, id: TargetId, fact: FactEvidence, now: Moment) {
+    /// What flaps is told and measured anew twice within an hour, and once it is calm.
+    fn fact(&mut self, id: TargetId, fact: FactEvidence, telling: Telling, now: Moment) {
         let Some(subject) = self.subjects.get_mut(&id) else { return };
-        let event = events::of_fact(id, &subject.target.name, &fact, now.wall);
+        let event = events::of_fact(id, &subject.target.name, (&fact, telling), now.wall);
         let name = subject.target.name.clone();
-        if fact.kind == FactKind::Route {
+        let (is_route, at) = (fact.kind == FactKind::Route, fact.at);
+        if is_route {
             subject.hop_times.clear();
         }
-        let route_changed = (fact.kind == FactKind::Route).then_some(fact.at);
+        let is_told = telling != Telling::Later;
+        let is_another = if is_told { fact.before != fact.after } else { fact.kind == FactKind::Address };
         let event_of_path = match fact.kind {
-            FactKind::Egress | FactKind::Address => {
-                subject.capacity = None;
-                PathEvent::Moved
-            }
+            FactKind::Egress | FactKind::Address => PathEvent::Moved,
             FactKind::Route | FactKind::Mtu => PathEvent::PathChanged,
         };
-        subject.fact(fact);
-        self.planner.observe(id, now.boot, event_of_path);
-        self.ask_at = now.boot;
-        self.event(&name, event);
-        if let Some(at) = route_changed {
+        subject.fact(fact, telling);
+        if is_another {
+            if event_of_path == PathEvent::Moved {
+                subject.capacity = None;
+            }
+            self.planner.observe(id, now.boot, event_of_path);
+            self.ask_at = now.boot;
+        }
+        if is_told {
+            self.event(&name, event);
+        }
+        if is_route && is_told && is_another {
             let notices = self.alerts.observe(id, now.wall, Input::RouteChanged(at));
             self.tell(notices, now);
         }

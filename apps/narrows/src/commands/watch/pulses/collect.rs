@@ -1,12 +1,16 @@
 //! Puts pulses together. A pulse belongs to the time at which it was sent.
+//!
+//! Pulses are remembered by the boot-time clock. Which minute of the wall clock they make up is
+//! decided when it closes. So a step of the wall clock neither loses pulses nor counts any twice, and
+//! is no silence.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use narrows_store::records::PulseMinute;
 use narrows_units::{nanos, nanos_f64};
-use narrows_watch::WallTime;
 use narrows_watch::detect::PulseBlock;
+use narrows_watch::{BootTime, Moment, WallTime};
 
 /// What is complete.
 #[derive(Debug, Clone, PartialEq)]
@@ -27,12 +31,21 @@ pub(super) enum Closed {
 #[derive(Debug, Default)]
 pub(super) struct Collector {
     /// By number: when it was sent, and its answer.
-    pulses: BTreeMap<u32, (WallTime, Option<Duration>)>,
-    /// How many of a minute were left out beside jobs of ours.
-    left_out: BTreeMap<i64, u32>,
-    block: Option<i64>,
-    minute: Option<i64>,
-    last_answer: Option<WallTime>,
+    pulses: BTreeMap<u32, (BootTime, Option<Duration>)>,
+    /// When those were sent that are left out beside jobs of ours.
+    left_out: Vec<BootTime>,
+    /// Blocks and minutes are closed up to here.
+    blocks_until: BootTime,
+    minutes_until: BootTime,
+    last_answer: Option<BootTime>,
+}
+
+/// Part of the wall clock: its number since 1970, and where it lies on the boot-time clock.
+#[derive(Debug, Clone, Copy)]
+struct Span {
+    number: i64,
+    from: BootTime,
+    until: BootTime,
 }
 
 impl Collector {
@@ -42,12 +55,10 @@ impl Collector {
     }
 
     /// One was sent. Beside a job of ours it says nothing of the path, and is not counted.
-    pub(super) fn sent(&mut self, number: u32, at: WallTime, loaded: bool) {
+    pub(super) fn sent(&mut self, number: u32, at: BootTime, loaded: bool) {
         self.last_answer.get_or_insert(at);
-        self.block.get_or_insert(at.millis().div_euclid(BLOCK_MS));
-        self.minute.get_or_insert(at.millis().div_euclid(MINUTE_MS));
         if loaded {
-            *self.left_out.entry(at.millis().div_euclid(MINUTE_MS)).or_default() += 1;
+            self.left_out.push(at);
         } else {
             self.pulses.insert(number, (at, None));
         }
@@ -62,169 +73,182 @@ impl Collector {
     }
 
     /// What is complete at `now`: late answers are waited for.
-    pub(super) fn close(&mut self, now: WallTime) -> Vec<Closed> {
+    pub(super) fn close(&mut self, now: Moment) -> Vec<Closed> {
         let mut closed = Vec::new();
-        let settled = now.millis() - WAIT_MS;
-        let block_now = settled.div_euclid(BLOCK_MS);
-        if let Some(block) = self.block.filter(|block| is_over(*block, BLOCK_MS, now)) {
-            closed.extend(self.block_of(block));
-            self.block = Some(block_now);
+        if let Some(span) = self.complete(self.blocks_until, BLOCK_MS, now) {
+            closed.push(self.block_of(span));
+            self.blocks_until = span.until;
         }
-        let minute_now = settled.div_euclid(MINUTE_MS);
-        if let Some(minute) = self.minute.filter(|minute| is_over(*minute, MINUTE_MS, now)) {
-            closed.extend(self.minute_of(minute).map(Closed::Minute));
-            self.minute = Some(minute_now);
-            let (from, until) = (minute_now * MINUTE_MS, now.millis() + MINUTE_MS);
-            // Also those of a time to which the clock was set back.
-            self.pulses.retain(|_, (at, _)| (from..until).contains(&at.millis()));
-            self.left_out.retain(|kept, _| *kept >= minute_now);
+        if let Some(span) = self.complete(self.minutes_until, MINUTE_MS, now) {
+            closed.extend(self.minute_of(span).map(Closed::Minute));
+            self.minutes_until = span.until;
+            let kept = self.minutes_until.min(self.blocks_until);
+            self.pulses.retain(|_, (at, _)| *at >= kept);
+            self.left_out.retain(|at| *at >= kept);
         }
         closed
     }
 
-    fn within(&self, from_ms: i64, length_ms: i64) -> Vec<Option<Duration>> {
-        let inside = |(at, _): &&(WallTime, Option<Duration>)| (from_ms..from_ms + length_ms).contains(&at.millis());
+    /// The part of the wall clock in which the oldest pulse since `from` was sent, once it is over
+    /// and late answers are in.
+    fn complete(&self, from: BootTime, length_ms: i64, now: Moment) -> Option<Span> {
+        let first = self.pulses.values().map(|(at, _)| *at).filter(|at| *at >= from).min()?;
+        let wall_ms = |at: BootTime| now.wall.millis() - millis(now.boot.since(at));
+        let number = wall_ms(first).div_euclid(length_ms);
+        let left = (number + 1) * length_ms - wall_ms(first);
+        let until = first.after(Duration::from_millis(left.unsigned_abs()));
+        (now.boot >= until.after(WAIT)).then_some(Span { number, from, until })
+    }
+
+    fn within(&self, span: Span) -> Vec<Option<Duration>> {
+        let inside = |(at, _): &&(BootTime, Option<Duration>)| (span.from..span.until).contains(at);
         self.pulses.values().filter(inside).map(|(_, answer)| *answer).collect()
     }
 
-    fn block_of(&self, block: i64) -> Option<Closed> {
-        let answers = self.within(block * BLOCK_MS, BLOCK_MS);
-        if answers.is_empty() {
-            return None;
-        }
+    fn block_of(&self, span: Span) -> Closed {
+        let answers = self.within(span);
         let times: Vec<f64> = answers.iter().flatten().map(|time| nanos_f64(*time)).collect();
         let lost = u32::try_from(answers.len() - times.len()).unwrap_or(u32::MAX);
-        let at = WallTime::from_millis((block + 1) * BLOCK_MS);
-        Some(Closed::Block {
-            at,
+        Closed::Block {
+            at: WallTime::from_millis((span.number + 1) * BLOCK_MS),
             block: PulseBlock { round_trip_ns: narrows_stat::quantile(&times, 0.95), lost },
-            silent: self.last_answer.map_or(Duration::ZERO, |last| at.since(last)),
-        })
+            silent: self.last_answer.map_or(Duration::ZERO, |last| span.until.since(last)),
+        }
     }
 
-    fn minute_of(&self, minute: i64) -> Option<PulseMinute> {
-        let answers = self.within(minute * MINUTE_MS, MINUTE_MS);
-        let left_out = self.left_out.get(&minute).copied().unwrap_or(0);
-        let sent = u32::try_from(answers.len()).unwrap_or(u32::MAX);
+    fn minute_of(&self, span: Span) -> Option<PulseMinute> {
+        let answers = self.within(span);
+        let left_out = self.left_out.iter().filter(|at| (span.from..span.until).contains(at)).count();
         let round_trips_ns: Vec<u64> = answers.iter().flatten().map(|time| nanos(*time)).collect();
-        let lost = sent - u32::try_from(round_trips_ns.len()).unwrap_or(sent);
-        (sent >= LEAST).then(|| PulseMinute {
-            minute: WallTime::from_millis(minute * MINUTE_MS),
-            sent,
-            lost,
+        let count = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
+        (answers.len() >= LEAST).then(|| PulseMinute {
+            minute: WallTime::from_millis(span.number * MINUTE_MS),
+            sent: count(answers.len()),
+            lost: count(answers.len() - round_trips_ns.len()),
             // So little is left that it is not the minute.
-            loaded: left_out > sent,
+            loaded: left_out > answers.len(),
             round_trips_ns,
         })
     }
 }
 
-/// Its end is past, and the wait for late answers; or the clock was set back before it.
-const fn is_over(number: i64, length_ms: i64, now: WallTime) -> bool {
-    now.millis() >= (number + 1) * length_ms + WAIT_MS || now.millis() < number * length_ms
+fn millis(time: Duration) -> i64 {
+    i64::try_from(time.as_millis()).unwrap_or(i64::MAX)
 }
 
 const BLOCK_MS: i64 = 10_000;
 const MINUTE_MS: i64 = 60_000;
 
 /// Answers that take longer are none.
-const WAIT_MS: i64 = 3_000;
+const WAIT: Duration = Duration::from_secs(3);
 
 /// Fewest pulses that stand for a minute, as after a start within it.
-const LEAST: u32 = 10;
+const LEAST: usize = 10;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const fn at(second: i64) -> WallTime {
-        WallTime::from_millis(second * 1000)
+    /// When the wall clock shows so many seconds, as long as nobody sets it.
+    fn at(second: u64) -> Moment {
+        Moment { boot: boot(second), wall: WallTime::from_millis(i64::try_from(second).unwrap() * 1000) }
     }
 
-    /// A pulse a second from `from` on, of which `answer` says the round trip in ms.
-    fn run(
+    const fn boot(second: u64) -> BootTime {
+        BootTime::from_millis(second * 1000)
+    }
+
+    /// A pulse a second, of which `answer` says the round trip in ms; `step_s` is how far the clock
+    /// was set at that time.
+    fn run_with_steps(
         collector: &mut Collector,
-        seconds: std::ops::Range<i64>,
-        answer: impl Fn(i64) -> Option<u64>,
+        seconds: std::ops::Range<u64>,
+        answer: impl Fn(u64) -> Option<u64>,
+        step_s: impl Fn(u64) -> i64,
     ) -> Vec<Closed> {
         let mut closed = Vec::new();
         for second in seconds {
             let number = u32::try_from(second).unwrap();
-            collector.sent(number, at(second), false);
+            collector.sent(number, boot(second), false);
             if let Some(ms) = answer(second) {
                 collector.answered(number, Duration::from_millis(ms));
             }
-            closed.extend(collector.close(at(second)));
+            let wall = WallTime::from_millis(at(second).wall.millis() + step_s(second) * 1000);
+            closed.extend(collector.close(Moment { wall, ..at(second) }));
         }
         closed
+    }
+
+    fn run(
+        collector: &mut Collector,
+        seconds: std::ops::Range<u64>,
+        answer: impl Fn(u64) -> Option<u64>,
+    ) -> Vec<Closed> {
+        run_with_steps(collector, seconds, answer, |_| 0)
+    }
+
+    fn minutes<'a>(closed: &'a [Closed]) -> Vec<&'a PulseMinute> {
+        let minute = |closed: &'a Closed| if let Closed::Minute(minute) = closed { Some(minute) } else { None };
+        closed.iter().filter_map(minute).collect()
+    }
+
+    /// End in s of the wall clock, losses, and seconds of silence.
+    fn blocks(closed: &[Closed]) -> Vec<(i64, u32, u64)> {
+        let block = |closed: &Closed| match closed {
+            Closed::Block { at, block, silent } => Some((at.millis() / 1000, block.lost, silent.as_secs())),
+            Closed::Minute(_) => None,
+        };
+        closed.iter().filter_map(block).collect()
     }
 
     #[test]
     fn blocks_and_minutes_close_when_late_answers_are_in() {
         let mut collector = Collector::default();
         let closed = run(&mut collector, 600..724, |second| (second != 615).then_some(20));
-        let blocks: Vec<_> = closed
-            .iter()
-            .filter_map(|closed| match closed {
-                Closed::Block { at, block, silent } => Some((at.millis() / 1000, block.lost, *silent)),
-                Closed::Minute(_) => None,
-            })
-            .collect();
+        let blocks = blocks(&closed);
         assert_eq!(blocks.len(), 12);
-        assert_eq!(blocks[1], (620, 1, Duration::ZERO), "answers of later pulses are in");
-        let minutes: Vec<_> = closed
-            .iter()
-            .filter_map(|closed| match closed {
-                Closed::Minute(minute) => Some((minute.minute, minute.sent, minute.lost, minute.round_trips_ns.len())),
-                Closed::Block { .. } => None,
-            })
+        assert_eq!(blocks[1], (620, 1, 0), "answers of later pulses are in");
+        let minutes: Vec<_> = minutes(&closed)
+            .into_iter()
+            .map(|minute| (minute.minute.millis() / 1000, minute.sent, minute.lost, minute.round_trips_ns.len()))
             .collect();
-        assert_eq!(minutes, [(at(600), 60, 1, 59), (at(660), 60, 0, 60)]);
+        assert_eq!(minutes, [(600, 60, 1, 59), (660, 60, 0, 60)]);
     }
 
     #[test]
     fn silence_is_counted_and_a_short_rest_of_a_minute_is_none() {
         let mut collector = Collector::default();
         let closed = run(&mut collector, 655..724, |second| (second < 665).then_some(20));
-        let silent: Vec<u64> = closed
-            .iter()
-            .filter_map(|closed| match closed {
-                Closed::Block { silent, .. } => Some(silent.as_secs()),
-                Closed::Minute(_) => None,
-            })
-            .collect();
+        let silent: Vec<u64> = blocks(&closed).into_iter().map(|(_, _, silent)| silent).collect();
         assert_eq!(silent, [0, 6, 16, 26, 36, 46, 56]);
-        let minutes = closed.iter().filter(|closed| matches!(closed, Closed::Minute(_))).count();
-        assert_eq!(minutes, 1, "five pulses are no minute");
+        assert_eq!(minutes(&closed).len(), 1, "five pulses are no minute");
     }
 
     #[test]
     fn pulses_beside_our_jobs_do_not_count() {
         let mut collector = Collector::default();
         for second in 600_u32..664 {
-            collector.sent(second, at(second.into()), second < 645);
+            collector.sent(second, boot(second.into()), second < 645);
             collector.answered(second, Duration::from_millis(9));
         }
         let closed = collector.close(at(664));
-        let minute = closed.iter().find_map(|closed| match closed {
-            Closed::Minute(minute) => Some(minute),
-            Closed::Block { .. } => None,
-        });
-        assert!(matches!(minute, Some(PulseMinute { sent: 15, loaded: true, .. })), "{closed:?}");
+        assert!(matches!(minutes(&closed)[..], [PulseMinute { sent: 15, loaded: true, .. }]), "{closed:?}");
     }
 
+    /// The clock is set in the middle of a block: by an hour, and so that minutes begin elsewhere.
     #[test]
-    fn a_clock_that_is_set_back_loses_no_more_than_its_minute() {
-        let mut collector = Collector::default();
-        run(&mut collector, 600..630, |_| Some(20));
-        let closed = run(&mut collector, 100..190, |_| Some(20));
-        let minutes: Vec<i64> = closed
-            .iter()
-            .filter_map(|closed| match closed {
-                Closed::Minute(minute) => Some(minute.minute.millis() / 1000),
-                Closed::Block { .. } => None,
-            })
-            .collect();
-        assert_eq!(minutes, [600, 60, 120]);
+    fn a_step_of_the_clock_is_no_silence_and_counts_each_pulse_once() {
+        for step_s in [3600, -3600, 3617, -29, 31_536_000] {
+            let mut collector = Collector::default();
+            let step = |second| if second < 754 { 0 } else { step_s };
+            let closed = run_with_steps(&mut collector, 600..1264, |second| (second % 50 != 7).then_some(20), step);
+            assert!(blocks(&closed).iter().all(|(_, _, silent)| *silent <= 1), "{step_s}: {closed:?}");
+            let all = minutes(&closed);
+            let (sent, lost): (u32, u32) = all.iter().fold((0, 0), |sum, one| (sum.0 + one.sent, sum.1 + one.lost));
+            let last = all.last().unwrap().minute.millis() / 1000 + 60 - step_s;
+            assert_eq!(i64::from(sent), last - 600, "{step_s}: {all:?}");
+            assert_eq!(usize::try_from(lost), Ok((600..last).filter(|second| second % 50 == 7).count()));
+            assert!((1200..=1261).contains(&last), "{step_s}: {last}");
+        }
     }
 }
