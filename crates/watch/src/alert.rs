@@ -5,6 +5,7 @@
 //! notices back, not states.
 
 mod condition;
+mod loss_window;
 mod rules;
 mod silence;
 mod state;

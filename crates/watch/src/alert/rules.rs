@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::condition::{Condition, Threshold};
 use super::silence::Silence;
 use super::state::State;
-use crate::detect::Change;
+use crate::detect::{Change, PulseMinute, Side};
 use crate::explain::Interval;
 use crate::schedule::TargetId;
 use crate::signal::{Reading, Signal};
@@ -38,6 +38,8 @@ pub struct Rule {
 pub enum Input<'a> {
     /// A value of a signal.
     Reading(Signal, &'a Reading),
+    /// An undisturbed minute of pulses. That little is lost is shown by many of them together.
+    Pulses(PulseMinute),
     /// A change that matters and whose cause deserves an alert.
     Change(&'a Change),
     /// The route changed, then.
@@ -84,6 +86,12 @@ impl Rule {
             Condition::Beyond(signal, _) | Condition::Changed(signal, _) => Some(signal),
             Condition::RouteChanged | Condition::Silent(_) => None,
         }
+    }
+
+    /// What turns its state next, and by how many values in a row.
+    fn turns_at(&self, threshold: Threshold, firing: bool) -> (Threshold, u32) {
+        let back = Threshold { value: threshold.value, side: threshold.side.opposite() };
+        if firing { (self.clear.unwrap_or(back), self.clear_for) } else { (threshold, self.for_values) }
     }
 }
 
@@ -171,12 +179,15 @@ impl Alerts {
 fn apply(rule: &Rule, state: &mut State, now: WallTime, input: Input<'_>) {
     match (rule.when, input) {
         (Condition::Beyond(signal, threshold), Input::Reading(of, reading)) if of == signal && reading.usable() => {
-            if state.is_firing() {
-                let back = Threshold { value: threshold.value, side: threshold.side.opposite() };
-                let met = rule.clear.unwrap_or(back).is_passed_by(reading);
-                state.count(met, rule.clear_for, reading.at, now);
-            } else {
-                state.count(threshold.is_passed_by(reading), rule.for_values, reading.at, now);
+            let (turns_at, needed) = rule.turns_at(threshold, state.is_firing());
+            if signal != Signal::Loss || turns_at.side == Side::Up {
+                state.count(turns_at.is_passed_by(reading), needed, reading.at, now);
+            }
+        }
+        (Condition::Beyond(Signal::Loss, threshold), Input::Pulses(minute)) => {
+            let (turns_at, needed) = rule.turns_at(threshold, state.is_firing());
+            if turns_at.side == Side::Down {
+                state.count_pulses(turns_at.value, needed, minute, now);
             }
         }
         (Condition::Changed(signal, threshold), Input::Change(change)) if change.signal == signal => {

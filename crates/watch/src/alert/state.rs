@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::loss_window::LossWindow;
 use super::rules::NoticeKind;
+use crate::detect::PulseMinute;
 use crate::explain::Interval;
 use crate::time::{ClockStep, WallTime};
 
@@ -25,6 +27,8 @@ pub(super) struct State {
     /// The last value that did not count, and the first of those in a row that did.
     unmet: Option<WallTime>,
     met: Option<WallTime>,
+    /// Pulses that are to show that little is lost.
+    pulses: LossWindow,
 }
 
 impl State {
@@ -60,9 +64,16 @@ impl State {
         }
     }
 
+    /// Takes in a minute of pulses where less than `ppm` parts of a million lost turn the state.
+    pub(super) fn count_pulses(&mut self, ppm: f64, needed: u32, minute: PulseMinute, now: WallTime) {
+        let since = self.pulses.below(minute, ppm);
+        self.count(since.is_some(), needed, since.unwrap_or(minute.at), now);
+    }
+
     /// Sets the state, which began within `since`.
     pub(super) fn turn(&mut self, firing: bool, since: Interval, now: WallTime) {
         self.count = 0;
+        self.pulses.clear();
         if self.firing != firing {
             self.firing = firing;
             self.since = Some(since);
@@ -103,6 +114,7 @@ impl State {
     pub(super) fn clock_stepped(&mut self, step: ClockStep) {
         let begins = self.since.iter_mut().chain(&mut self.fired).flat_map(|one| [&mut one.low, &mut one.high]);
         let values = self.unmet.iter_mut().chain(&mut self.met);
+        self.pulses.clock_stepped(step);
         step.shift(self.turns.iter_mut().chain(&mut self.notified).chain(begins).chain(values));
     }
 

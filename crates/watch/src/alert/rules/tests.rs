@@ -118,6 +118,53 @@ fn a_step_of_the_clock_changes_no_notice() {
     }
 }
 
+/// A minute of pulses each, as the command hands them over; the kinds of notices with their minutes.
+fn run_pulses(alerts: &mut Alerts, from: i64, lost: impl IntoIterator<Item = u32>) -> Vec<(i64, NoticeKind)> {
+    let mut kinds = Vec::new();
+    for (at, lost) in (from..).zip(lost) {
+        let interval = narrows_stat::wilson(u64::from(lost), 60, 0.9).unwrap();
+        let share = f64::from(lost) / 60.0;
+        let reading = Reading::estimate(minute(at), share * 1e6, interval.low() * 1e6, interval.high() * 1e6);
+        let pulses = PulseMinute { at: minute(at), sent: 60, lost };
+        for input in [Input::Reading(Signal::Loss, &reading), Input::Pulses(pulses)] {
+            let notices = alerts.observe(OFFICE, minute(at), input);
+            kinds.extend(notices.into_iter().map(|notice| (at, notice.kind)));
+        }
+    }
+    kinds
+}
+
+fn loss_alerts(when: &str, clear: Option<&str>) -> Alerts {
+    let mut alerts = alerts(when);
+    alerts.rules[0].clear = clear.and_then(|clear| Threshold::parse(Signal::Loss, clear));
+    alerts
+}
+
+/// 15 minutes of pulses show that less than 1 % is lost, and three values in a row are asked for.
+#[test]
+fn loss_that_ended_clears_in_the_stated_time() {
+    for (when, clear, minutes) in [("loss > 1 %", None, 17), ("loss > 5 %", None, 5), ("loss > 5 %", Some("< 1 %"), 17)]
+    {
+        let mut alerts = loss_alerts(when, clear);
+        let said = run_pulses(&mut alerts, 0, [vec![0; 30], vec![9; 60], vec![0; 60]].concat());
+        assert_eq!(said, [(31, NoticeKind::Firing), (89 + minutes, NoticeKind::Resolved)], "{when} {clear:?}");
+    }
+}
+
+#[test]
+fn loss_of_twice_the_threshold_does_not_clear_in_a_fortnight() {
+    let mut random = narrows_stat::SplitMix64::new(29);
+    let mut alerts = loss_alerts("loss > 1 %", None);
+    let mut lost = |share: f64| (0..60).map(|_| u32::from(random.next_unit() < share)).sum::<u32>();
+    let two_percent: Vec<u32> = (0..14 * 1440).map(|_| lost(0.02)).collect();
+    let said = run_pulses(&mut alerts, 0, two_percent);
+    assert!(matches!(said[..], [(at, NoticeKind::Firing)] if at < 60), "{said:?}");
+    // A path that loses one in a thousand is none that loses one in a hundred.
+    let little: Vec<u32> = (0..60).map(|_| lost(0.001)).collect();
+    let said = run_pulses(&mut alerts, 14 * 1440, little);
+    assert!(matches!(said[..], [(_, NoticeKind::Resolved)]), "{said:?}");
+}
+
 #[test]
 fn a_change_fires_and_the_way_back_resolves() {
     let change = |side, before, after| Change {

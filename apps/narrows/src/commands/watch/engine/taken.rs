@@ -37,6 +37,10 @@ impl Engine {
         if !minute.loaded {
             let pulses = detect::PulseMinute { at, sent: minute.sent, lost: minute.lost };
             self.observe(id, Observation::PulseMinute(pulses), at, now);
+            if !self.host.is_busy() {
+                let notices = self.alerts.observe(id, now.wall, Input::Pulses(pulses));
+                self.tell(notices, now);
+            }
         }
         self.keep.pulses(id, minute);
     }
