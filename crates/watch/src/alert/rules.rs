@@ -93,6 +93,39 @@ impl Rule {
         let back = Threshold { value: threshold.value, side: threshold.side.opposite() };
         if firing { (self.clear.unwrap_or(back), self.clear_for) } else { (threshold, self.for_values) }
     }
+
+    /// Turns a state by what was observed, if this rule is about that.
+    pub fn apply(&self, state: &mut State, now: WallTime, input: Input<'_>) {
+        match (self.when, input) {
+            (Condition::Beyond(signal, threshold), Input::Reading(of, reading)) if of == signal && reading.usable() => {
+                let (turns_at, needed) = self.turns_at(threshold, state.is_firing());
+                if signal != Signal::Loss || turns_at.side == Side::Up {
+                    state.count(turns_at.is_passed_by(reading), needed, reading.at, now);
+                }
+            }
+            (Condition::Beyond(Signal::Loss, threshold), Input::Pulses(minute)) => {
+                let (turns_at, needed) = self.turns_at(threshold, state.is_firing());
+                if turns_at.side == Side::Down {
+                    state.count_pulses(turns_at.value, needed, minute, now);
+                }
+            }
+            (Condition::Changed(signal, threshold), Input::Change(change)) if change.signal == signal => {
+                let since = Interval { low: change.at_low, high: change.at_high };
+                if threshold.is_passed_by_change(change) {
+                    state.turn(true, since, now);
+                } else if change.side != threshold.side {
+                    state.turn(false, since, now);
+                }
+            }
+            (Condition::RouteChanged, Input::RouteChanged(at)) => state.turn(true, at, now),
+            (Condition::Silent(limit), Input::Silent(time)) => {
+                let millis = i64::try_from(time.as_millis()).unwrap_or(i64::MAX);
+                let since = WallTime::from_millis(now.millis().saturating_sub(millis));
+                state.turn(time > limit, Interval { low: since, high: since }, now);
+            }
+            _ => {}
+        }
+    }
 }
 
 /// All rules and their states. The states survive a restart through serde.
@@ -130,7 +163,7 @@ impl Alerts {
         for rule in &self.rules {
             let key = (rule.name.clone(), target);
             let state = self.states.entry(key).or_default();
-            apply(rule, state, now, input);
+            rule.apply(state, now, input);
         }
         self.notices(now, |one, _| one == target, |state, silenced, rule| state.notice(now, silenced, rule.repeat))
     }
@@ -173,38 +206,6 @@ impl Alerts {
             }
         }
         notices
-    }
-}
-
-fn apply(rule: &Rule, state: &mut State, now: WallTime, input: Input<'_>) {
-    match (rule.when, input) {
-        (Condition::Beyond(signal, threshold), Input::Reading(of, reading)) if of == signal && reading.usable() => {
-            let (turns_at, needed) = rule.turns_at(threshold, state.is_firing());
-            if signal != Signal::Loss || turns_at.side == Side::Up {
-                state.count(turns_at.is_passed_by(reading), needed, reading.at, now);
-            }
-        }
-        (Condition::Beyond(Signal::Loss, threshold), Input::Pulses(minute)) => {
-            let (turns_at, needed) = rule.turns_at(threshold, state.is_firing());
-            if turns_at.side == Side::Down {
-                state.count_pulses(turns_at.value, needed, minute, now);
-            }
-        }
-        (Condition::Changed(signal, threshold), Input::Change(change)) if change.signal == signal => {
-            let since = Interval { low: change.at_low, high: change.at_high };
-            if threshold.is_passed_by_change(change) {
-                state.turn(true, since, now);
-            } else if change.side != threshold.side {
-                state.turn(false, since, now);
-            }
-        }
-        (Condition::RouteChanged, Input::RouteChanged(at)) => state.turn(true, at, now),
-        (Condition::Silent(limit), Input::Silent(time)) => {
-            let millis = i64::try_from(time.as_millis()).unwrap_or(i64::MAX);
-            let since = WallTime::from_millis(now.millis().saturating_sub(millis));
-            state.turn(time > limit, Interval { low: since, high: since }, now);
-        }
-        _ => {}
     }
 }
 

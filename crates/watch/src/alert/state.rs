@@ -11,8 +11,10 @@ use crate::detect::PulseMinute;
 use crate::explain::Interval;
 use crate::time::{ClockStep, WallTime};
 
+/// Whether a rule fires at one place, and what people know of that. It survives a restart through
+/// serde.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-pub(super) struct State {
+pub struct State {
     firing: bool,
     count: u32,
     turns: VecDeque<WallTime>,
@@ -32,16 +34,34 @@ pub(super) struct State {
 }
 
 impl State {
-    pub(super) const fn is_firing(&self) -> bool {
+    /// Whether it fires.
+    pub const fn is_firing(&self) -> bool {
         self.firing
     }
 
-    pub(super) const fn since(&self) -> Option<Interval> {
+    /// Whether people were told that it fires, and not yet that it is over.
+    pub const fn is_announced(&self) -> bool {
+        self.announced
+    }
+
+    /// Whether values in a row count towards a turn that did not happen yet.
+    pub const fn is_counting(&self) -> bool {
+        self.count > 0
+    }
+
+    /// Whether nothing is lost with it: it is over, people know, and its last turns are forgotten.
+    pub fn is_over(&self, now: WallTime) -> bool {
+        let is_old = |turn: &WallTime| turn.after(HOUR) <= now;
+        !self.firing && !self.announced && self.count == 0 && self.turns.iter().all(is_old)
+    }
+
+    /// When it began to be as it is.
+    pub const fn since(&self) -> Option<Interval> {
         self.since
     }
 
     /// From when to when it fired, once it does no longer.
-    pub(super) fn fired(&self) -> Option<Interval> {
+    pub fn fired(&self) -> Option<Interval> {
         let (from, until) = self.fired.zip(self.since)?;
         (!self.firing).then_some(Interval { low: from.high, high: until.high })
     }
@@ -71,7 +91,7 @@ impl State {
     }
 
     /// Sets the state, which began within `since`.
-    pub(super) fn turn(&mut self, firing: bool, since: Interval, now: WallTime) {
+    pub fn turn(&mut self, firing: bool, since: Interval, now: WallTime) {
         self.count = 0;
         self.pulses.clear();
         if self.firing != firing {
@@ -85,7 +105,7 @@ impl State {
     }
 
     /// What people are to be notified of now, if anything.
-    pub(super) fn notice(&mut self, now: WallTime, silenced: bool, repeat: Option<Duration>) -> Option<NoticeKind> {
+    pub fn notice(&mut self, now: WallTime, silenced: bool, repeat: Option<Duration>) -> Option<NoticeKind> {
         while self.turns.front().is_some_and(|turn| turn.after(HOUR) <= now) {
             self.turns.pop_front();
         }
@@ -119,13 +139,13 @@ impl State {
     }
 
     /// People know that it fires, and nothing holds a further notice back: here is one.
-    pub(super) fn again(&mut self, now: WallTime, silenced: bool) -> Option<NoticeKind> {
+    pub fn again(&mut self, now: WallTime, silenced: bool) -> Option<NoticeKind> {
         let known = self.firing && self.announced && !self.flapping && !silenced;
         known.then(|| self.announce(now, NoticeKind::Repeated))
     }
 
     /// An event has no end of its own: it is over once people know of it.
-    pub(super) fn forget_event(&mut self) {
+    pub fn forget_event(&mut self) {
         (self.firing, self.announced) = (false, false);
     }
 

@@ -143,7 +143,7 @@ fn merged(files: &[(PathBuf, String)], hosts: &[String]) -> Result<Settings, Fau
             settings.targets.extend(target.targets(&budget).map_err(fault)?);
         }
         for alert in file.alert {
-            let rule = alert.rule().map_err(fault)?;
+            let rule = alert.rule().map_err(|error| fault(error.to_string()))?;
             if settings.rules.iter().any(|other| other.name == rule.name) {
                 return Err(fault(format!("alert {:?} is there twice", rule.name)));
             }

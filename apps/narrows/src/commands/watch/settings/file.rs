@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use narrows_units::{BitRate, Octets, parse_duration};
-use narrows_watch::alert::{Condition, Rule, Threshold};
+use narrows_units::{BitRate, Octets};
+use narrows_watch::alert::RuleTable;
 use narrows_watch::schedule::{NightTest, TargetSettings, WeeklyHours};
 use serde::Deserialize;
 
@@ -15,7 +15,7 @@ use super::Family;
 pub(super) struct File {
     pub(super) budget: Budget,
     pub(super) target: Vec<Target>,
-    pub(super) alert: Vec<Alert>,
+    pub(super) alert: Vec<RuleTable>,
     pub(super) channel: toml::Table,
 }
 
@@ -48,30 +48,6 @@ pub(super) struct Target {
     reverse: bool,
     #[serde(default)]
     budget: Budget,
-}
-
-/// `[[alert]]`.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Alert {
-    name: String,
-    when: String,
-    #[serde(rename = "for", default = "two")]
-    for_values: u32,
-    clear: Option<String>,
-    #[serde(default = "three")]
-    clear_for: u32,
-    repeat: Option<String>,
-    #[serde(default)]
-    notify: Vec<String>,
-}
-
-const fn two() -> u32 {
-    2
-}
-
-const fn three() -> u32 {
-    3
 }
 
 impl Budget {
@@ -157,34 +133,6 @@ impl Target {
                 vec![target(format!("{name}/4"), Family::V4), target(format!("{name}/6"), Family::V6)]
             }
             family => vec![target(name.to_owned(), family)],
-        })
-    }
-}
-
-impl Alert {
-    pub(super) fn rule(self) -> Result<Rule, String> {
-        let of = |key: &str, error: &dyn std::fmt::Display| format!("alert {:?}: {key}: {error}", self.name);
-        let when: Condition = self.when.parse().map_err(|error| of("when", &error))?;
-        let clear = match (&self.clear, when) {
-            (None, _) => None,
-            (Some(text), Condition::Beyond(signal, _)) => {
-                let wrong = || of("clear", &format!("{text:?} is no threshold of {signal}; write \"> 22 Mbit/s\""));
-                Some(Threshold::parse(signal, text).ok_or_else(wrong)?)
-            }
-            (Some(_), _) => return Err(of("clear", &"only a threshold, such as \"available < 20 Mbit/s\", has one")),
-        };
-        let repeat = self.repeat.as_deref().map(parse_duration).transpose().map_err(|error| of("repeat", &error))?;
-        if self.for_values == 0 || self.clear_for == 0 {
-            return Err(of("for", &"at least one value"));
-        }
-        Ok(Rule {
-            when,
-            for_values: self.for_values,
-            clear,
-            clear_for: self.clear_for,
-            repeat,
-            notify: self.notify,
-            name: self.name,
         })
     }
 }
