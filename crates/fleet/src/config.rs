@@ -1,4 +1,4 @@
-//! The fleet's TOML: sites, groups and tests, and the pairs that they mean.
+//! The fleet's TOML: sites, groups, tests and alerts, and the pairs that they mean.
 //!
 //! ```toml
 //! [sites.ams]
@@ -13,11 +13,17 @@
 //! pairs = "core to edge"
 //! run = "throughput -P 4 -t 10"
 //! every = "6 h"
+//!
+//! [[alert]]
+//! name = "core-low"
+//! when = "available < 20 Mbit/s"
+//! of = "core to edge"
 //! ```
 //!
 //! [`Config::read`] knows the text alone. [`Config::resolve`] puts the agents of the fleet into its
 //! sites and groups.
 
+mod alerts;
 mod error;
 mod file;
 mod hosts;
@@ -32,12 +38,14 @@ use std::time::Duration;
 
 use narrows_units::{BitRate, Octets};
 
+pub use alerts::{PathRule, alert_changes};
 pub use error::ConfigError;
 pub use pairs::Pairs;
 pub use resolve::{Fleet, Site, Test};
 pub use selector::{Selector, SelectorError};
 
 use crate::keys::Name;
+use alerts::AlertEntry;
 use hosts::Pattern;
 
 /// What a file says.
@@ -46,6 +54,7 @@ pub struct Config {
     sites: BTreeMap<Name, SiteEntry>,
     groups: BTreeMap<Name, Group>,
     tests: Vec<TestEntry>,
+    alerts: Vec<AlertEntry>,
 }
 
 /// An agent of the fleet, as it joined.

@@ -4,7 +4,8 @@
 //! Everything here is pure. Time is an argument, chance comes from a seed, and no file, socket or
 //! thread is touched.
 //!
-//! * [`config`]: sites, groups and tests from TOML; pairs out.
+//! * [`config`]: sites, groups, tests and alerts from TOML; pairs out.
+//! * [`alert`]: runs and rules in; alerts out, one for the paths that one link holds back.
 //! * [`keys`]: what a loading run excludes.
 //! * [`mesh`]: which light runs each agent starts, computed alone.
 //! * [`timetable`]: when each loading run may start: the first barrier against collisions.
@@ -16,6 +17,7 @@
 //! * [`sharing`]: whether slow paths share a link: the fewest that explain them, delays, a proof by
 //!   load.
 
+pub mod alert;
 pub mod clock;
 pub mod config;
 pub mod keys;

@@ -33,7 +33,7 @@ const MAY: &[(&str, &str)] = &[
     ("store", "units stat watch"),
     ("site", ""),
     ("web", "units watch store site"),
-    ("fleet", "units stat"),
+    ("fleet", "units stat watch"),
     ("bus", ""),
     ("record", "units fleet"),
     ("hub", "units wire site fleet bus record"),

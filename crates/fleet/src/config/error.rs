@@ -1,5 +1,7 @@
 //! What can be wrong with a file: whoever wrote it can mend all of it.
 
+use narrows_watch::alert::RuleError;
+
 /// Why a file, or a file for these agents, means nothing.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -29,6 +31,9 @@ pub enum ConfigError {
         /// How many known ones there are.
         known: usize,
     },
+    /// An alert that is no rule.
+    #[error(transparent)]
+    Alert(#[from] RuleError),
     /// One host in two sites.
     #[error("host \"{host}\" belongs to the sites \"{first}\" and \"{second}\"; it can belong to one")]
     TwoSites {

@@ -18,6 +18,7 @@ struct File {
     sites: BTreeMap<String, SiteTable>,
     groups: BTreeMap<String, GroupTable>,
     test: Vec<TestTable>,
+    alert: Vec<toml::Table>,
 }
 
 #[derive(Deserialize)]
@@ -60,7 +61,7 @@ struct TestTable {
 
 #[derive(Deserialize)]
 #[serde(untagged, expecting = "pairs are \"A to B\", \"all of A\", \"sample of A\" or [[\"a\", \"b\"], ..]")]
-enum PairsText {
+pub(super) enum PairsText {
     Words(String),
     Listed(Vec<[String; 2]>),
 }
@@ -84,6 +85,9 @@ impl Config {
         }
         for (number, table) in (1..).zip(file.test) {
             config.tests.push(table.read(&format!("test {number}"), &config.groups)?);
+        }
+        for table in file.alert {
+            config.add_alert(table)?;
         }
         Ok(config)
     }
@@ -118,11 +122,17 @@ impl TestTable {
         if !(SHORTEST..=LONGEST).contains(&every) {
             return Err(ConfigError::value(place, "every: from 1 min to 840 h (35 days)"));
         }
-        let pairs = match self.pairs {
-            PairsText::Words(text) => Pairs::read(place, &text, groups)?,
-            PairsText::Listed(pairs) => Pairs::listed(place, &pairs)?,
-        };
+        let pairs = self.pairs.read(place, groups)?;
         Ok(TestEntry { pairs, command: command(place, &self.run)?, every })
+    }
+}
+
+impl PairsText {
+    pub(super) fn read(self, place: &str, groups: &BTreeMap<Name, Group>) -> Result<Pairs, ConfigError> {
+        match self {
+            Self::Words(text) => Pairs::read(place, &text, groups),
+            Self::Listed(pairs) => Pairs::listed(place, &pairs),
+        }
     }
 }
 

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use super::alerts::PathRule;
 use super::error::ConfigError;
 use super::hosts::Pattern;
 use super::pairs::Pairs;
@@ -19,6 +20,8 @@ pub struct Fleet {
     pub groups: BTreeMap<Name, BTreeSet<Name>>,
     /// The tests, in the file's order.
     pub tests: Vec<Test>,
+    /// The alerts, in the file's order.
+    pub alerts: Vec<PathRule>,
     site_of: BTreeMap<Name, Name>,
 }
 
@@ -54,7 +57,7 @@ impl Config {
     /// them.
     pub fn resolve(&self, agents: &[Agent], seed: u64, epoch: u64) -> Result<Fleet, ConfigError> {
         let (sites, groups, site_of) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
-        let mut fleet = Fleet { sites, groups, tests: Vec::new(), site_of };
+        let mut fleet = Fleet { sites, groups, tests: Vec::new(), alerts: Vec::new(), site_of };
         for (site, entry) in &self.sites {
             let hosts = hosts(&format!("sites.{site}.hosts"), &entry.hosts, agents)?;
             for host in &hosts {
@@ -72,6 +75,11 @@ impl Config {
             let place = format!("test {number}");
             let pairs = pairs(&place, &test.pairs, &fleet.groups, agents, (seed, epoch))?;
             fleet.tests.push(Test { pairs, command: test.command.clone(), every: test.every });
+        }
+        for alert in &self.alerts {
+            let among = |of| pairs(&alert.place(), of, &fleet.groups, agents, (seed, epoch));
+            let found = alert.of.as_ref().map(among).transpose()?;
+            fleet.alerts.push(alert.over(found.map(|pairs| pairs.into_iter().collect())));
         }
         Ok(fleet)
     }

@@ -162,3 +162,65 @@ fn all_of_a_large_group_is_refused_and_a_sample_is_not() {
     assert_eq!(resolve("all").unwrap_err().to_string(), refused);
     assert_eq!(resolve("sample"), Ok(3_001 * 17));
 }
+
+const ALERTS: &str = r#"
+[[alert]]
+name = "core-low"
+when = "available < 20 Mbit/s"
+clear = "> 22 Mbit/s"
+notify = ["chat"]
+of = "core to edge"
+[[alert]]
+name = "silent"
+when = "silent > 5 min"
+"#;
+
+#[test]
+fn alerts_are_about_the_paths_that_they_name() {
+    let fleet = resolve(&format!("{TEXT}{ALERTS}")).unwrap();
+    let [low, silent] = &fleet.alerts[..] else { panic!("{:?}", fleet.alerts) };
+    let is_about = |source: &str, target: &str| low.is_about(&name(source), &name(target));
+    assert!(is_about("ams-1", "edge-1") && !is_about("edge-1", "ams-1") && !is_about("ams-1", "edge-9"));
+    assert!(silent.is_about(&name("edge-1"), &name("ams-1")));
+    assert_eq!((low.rule.for_values, low.rule.clear_for, &low.rule.notify[..]), (2, 3, &["chat".to_owned()][..]));
+}
+
+#[test]
+fn an_alert_that_makes_no_sense_is_named() {
+    for (was, is, said) in [
+        ("< 20 Mbit/s", "< 20 ms", "alert \"core-low\": when: \"available < 20 ms\" is no condition"),
+        ("available <", "queueing <", "alert \"core-low\": when: \"queueing < 20 Mbit/s\" is no condition"),
+        ("available < 20 Mbit/s\"\nclear = \"> 22 Mbit/s", "loss > 1 %", "alert \"core-low\": when: runs have no loss"),
+        ("core to edge", "core to egde", "alert \"core-low\": of: there is no group \"egde\""),
+        ("core to edge", "sample of edge", "alert \"core-low\": of: a sample"),
+        ("clear =", "claer =", "alert \"core-low\": unknown field `claer`"),
+        ("\"silent\"", "\"core-low\"", "alert \"core-low\": is there twice"),
+    ] {
+        let found = error(&format!("{TEXT}{}", ALERTS.replacen(was, is, 1)));
+        assert!(found.starts_with(said), "{found}");
+    }
+}
+
+#[test]
+fn what_an_alert_changes_is_said() {
+    let alerts = |text: &str| resolve(&format!("{TEXT}{text}")).unwrap().alerts;
+    let (none, both) = (alerts(""), alerts(ALERTS));
+    let new = super::alert_changes(&none, &both);
+    assert_eq!(
+        new[0],
+        "alert core-low: new: when = available < 20 Mbit/s, for = 2, clear = > 22 Mbit/s, clear_for = 3, \
+         repeat = never, notify = chat, of = core to edge; 4 paths"
+    );
+    assert!(new.len() == 2 && new[1].ends_with("of = every path; every path"), "{new:?}");
+    assert_eq!(super::alert_changes(&both, &none), ["alert core-low: gone", "alert silent: gone"]);
+    assert_eq!(super::alert_changes(&both, &both), [""; 0]);
+    let other = ALERTS.replace("20 Mbit/s", "10 Mbit/s").replace("core to edge", "all of core");
+    assert_eq!(
+        super::alert_changes(&both, &alerts(&other)),
+        [
+            "alert core-low: when: available < 20 Mbit/s -> available < 10 Mbit/s",
+            "alert core-low: of: core to edge -> all of core",
+            "alert core-low: about 4 paths -> 2 paths",
+        ]
+    );
+}
