@@ -26,7 +26,7 @@ pub use fit::unfit;
 pub use open::open;
 pub use record::Record;
 pub use rows::{
-    Agent, AgentState, Audit, Ingested, Latest, NewAgent, Point, Range, Reservation, RouteSeen, RunFilter, RunRow,
-    SiteValue, Token,
+    Agent, AgentState, Audit, Ingested, Latest, NewAgent, NewNotice, Point, Range, Reservation, RouteSeen, RunFilter,
+    RunRow, SiteValue, Token, WaitingNotice,
 };
 pub use transfer::{Moved, move_to};

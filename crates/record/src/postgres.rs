@@ -39,6 +39,7 @@ macro_rules! ask {
 }
 
 mod agents;
+mod alerts;
 mod connect;
 mod ingest;
 mod migrate;
@@ -53,6 +54,7 @@ use std::sync::{Mutex, PoisonError};
 
 use async_trait::async_trait;
 use deadpool_postgres::{Client, Pool};
+use narrows_fleet::alert::{Saved, Silence};
 use narrows_fleet::keys::Name;
 use narrows_fleet::message::{Run, Status};
 use narrows_units::Metric;
@@ -63,8 +65,8 @@ use self::migrate::{Alone, alone};
 use crate::error::{Error, Result};
 use crate::fit::{DAY, Fit, clean, time_of};
 use crate::rows::{
-    Agent, AgentState, Audit, Ingested, Latest, NewAgent, Point, Range, Reservation, RouteSeen, RunFilter, RunRow,
-    SiteValue, Token,
+    Agent, AgentState, Audit, Ingested, Latest, NewAgent, NewNotice, Point, Range, Reservation, RouteSeen, RunFilter,
+    RunRow, SiteValue, Token, WaitingNotice,
 };
 use crate::tables::{HALF_MOVED, MOVING};
 
@@ -223,6 +225,39 @@ impl crate::Record for Record {
 
     async fn audits(&self, before: Option<u64>, limit: usize) -> Result<Vec<Audit>> {
         ask!(self, client => plans::audits(&client, before, limit))
+    }
+
+    async fn keep_alerts(&self, states: &[Saved], notices: &[NewNotice]) -> Result<()> {
+        transact!(self, tables => alerts::keep(&tables, states, notices))
+    }
+
+    async fn alert_states(&self) -> Result<Vec<(String, String)>> {
+        ask!(self, client => alerts::states(&client))
+    }
+
+    async fn notices_due(&self, now_ms: i64) -> Result<Vec<WaitingNotice>> {
+        ask!(self, client => alerts::due(&client, now_ms))
+    }
+
+    async fn notice_retry(&self, id: i64, due_ms: i64) -> Result<()> {
+        ask!(self, client => alerts::retry(&client, id, due_ms))
+    }
+
+    async fn notice_done(&self, id: i64) -> Result<()> {
+        ask!(self, client => alerts::done(&client, id))
+    }
+
+    async fn add_silence(&self, silence: &Silence) -> Result<u64> {
+        let silence = Silence { reason: clean(&silence.reason), ..silence.clone() };
+        ask!(self, client => alerts::add_silence(&client, &silence))
+    }
+
+    async fn end_silence(&self, id: u64, now_ms: i64) -> Result<()> {
+        ask!(self, client => alerts::end_silence(&client, id, now_ms))
+    }
+
+    async fn silences(&self, from_ms: i64) -> Result<Vec<Silence>> {
+        ask!(self, client => alerts::silences(&client, from_ms))
     }
 
     async fn roll_up(&self) -> Result<u64> {

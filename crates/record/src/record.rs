@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use async_trait::async_trait;
+use narrows_fleet::alert::{Saved, Silence};
 use narrows_fleet::keys::{LONGEST_NAME, Name};
 use narrows_fleet::message::{Run, Status};
 use narrows_units::Metric;
@@ -11,8 +12,8 @@ use uuid::Uuid;
 use crate::error::{Error, Result};
 use crate::fit::DAY;
 use crate::rows::{
-    Agent, AgentState, Audit, Ingested, Latest, NewAgent, Point, Range, Reservation, RouteSeen, RunFilter, RunRow,
-    SiteValue, Token,
+    Agent, AgentState, Audit, Ingested, Latest, NewAgent, NewNotice, Point, Range, Reservation, RouteSeen, RunFilter,
+    RunRow, SiteValue, Token, WaitingNotice,
 };
 
 /// What the hub keeps. Every call is one transaction, but [`Record::roll_up`] and
@@ -102,11 +103,36 @@ pub trait Record: Send + Sync {
     /// The audit before a number, the newest first; `None` is from the end.
     async fn audits(&self, before: Option<u64>, limit: usize) -> Result<Vec<Audit>>;
 
+    /// Keeps states of alerts, forgets those without a text, and takes notices; all or none.
+    async fn keep_alerts(&self, states: &[Saved], notices: &[NewNotice]) -> Result<()>;
+
+    /// The states of alerts, by their keys.
+    async fn alert_states(&self) -> Result<Vec<(String, String)>>;
+
+    /// Notices that are due and not done, the oldest first.
+    async fn notices_due(&self, now_ms: i64) -> Result<Vec<WaitingNotice>>;
+
+    /// One was tried in vain; it is due again later.
+    async fn notice_retry(&self, id: i64, due_ms: i64) -> Result<()>;
+
+    /// One was delivered, or is given up.
+    async fn notice_done(&self, id: i64) -> Result<()>;
+
+    /// Keeps a silence, and returns the number that it has from now on.
+    async fn add_silence(&self, silence: &Silence) -> Result<u64>;
+
+    /// Ends a silence now. [`crate::Error::NotFound`]: none of this number is to come or in force.
+    async fn end_silence(&self, id: u64, now_ms: i64) -> Result<()>;
+
+    /// Silences that end after `from_ms`, by their numbers.
+    async fn silences(&self, from_ms: i64) -> Result<Vec<Silence>>;
+
     /// Sums up the hours that changed, and returns how many that were.
     async fn roll_up(&self) -> Result<u64>;
 
     /// Removes whole days that are too old, and returns how many runs that were: evidence after 30
-    /// days, values and runs after 400, reservations, tokens and what was refused after 35. Sums of
+    /// days, values and runs after 400; reservations, tokens, silences, notices and what was refused
+    /// after 35. Sums of
     /// hours, newest values and the audit stay.
     async fn retain(&self, now_ms: i64) -> Result<u64>;
 }

@@ -123,6 +123,34 @@ pub struct Point {
     pub claim: Claim,
 }
 
+/// A notice for a channel.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewNotice {
+    /// The channel's name.
+    pub channel: String,
+    /// What it says, as JSON.
+    pub body: String,
+    /// When it was made; it is due at once.
+    pub made_ms: i64,
+}
+
+/// A notice that is not delivered yet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WaitingNotice {
+    /// Its number; later ones are greater.
+    pub id: i64,
+    /// The channel's name.
+    pub channel: String,
+    /// What it says, as JSON.
+    pub body: String,
+    /// When it was made.
+    pub made_ms: i64,
+    /// When it is to be tried next.
+    pub due_ms: i64,
+    /// How often it was tried in vain.
+    pub tries: u32,
+}
+
 /// A span of time in Unix ms: from, and up to but without.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Range {

@@ -5,6 +5,7 @@
 //! transaction too.
 
 mod agents;
+mod alerts;
 mod file;
 mod ingest;
 mod plans;
@@ -18,6 +19,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use async_trait::async_trait;
+use narrows_fleet::alert::{Saved, Silence};
 use narrows_fleet::keys::Name;
 use narrows_fleet::message::{Run, Status};
 use narrows_units::Metric;
@@ -28,8 +30,8 @@ use self::threads::Threads;
 use crate::error::{Error, Result};
 use crate::fit::{Fit, clean, to_json};
 use crate::rows::{
-    Agent, AgentState, Audit, Ingested, Latest, NewAgent, Point, Range, Reservation, RouteSeen, RunFilter, RunRow,
-    SiteValue, Token,
+    Agent, AgentState, Audit, Ingested, Latest, NewAgent, NewNotice, Point, Range, Reservation, RouteSeen, RunFilter,
+    RunRow, SiteValue, Token, WaitingNotice,
 };
 use crate::tables::{HALF_MOVED, MOVING};
 
@@ -196,6 +198,40 @@ impl crate::Record for Record {
 
     async fn audits(&self, before: Option<u64>, limit: usize) -> Result<Vec<Audit>> {
         self.read(move |tables| plans::audits(tables, before, limit)).await
+    }
+
+    async fn keep_alerts(&self, states: &[Saved], notices: &[NewNotice]) -> Result<()> {
+        let (states, notices) = (states.to_vec(), notices.to_vec());
+        self.write(move |tables| alerts::keep(tables, &states, &notices)).await
+    }
+
+    async fn alert_states(&self) -> Result<Vec<(String, String)>> {
+        self.read(alerts::states).await
+    }
+
+    async fn notices_due(&self, now_ms: i64) -> Result<Vec<WaitingNotice>> {
+        self.read(move |tables| alerts::due(tables, now_ms)).await
+    }
+
+    async fn notice_retry(&self, id: i64, due_ms: i64) -> Result<()> {
+        self.write(move |tables| alerts::retry(tables, id, due_ms)).await
+    }
+
+    async fn notice_done(&self, id: i64) -> Result<()> {
+        self.write(move |tables| alerts::done(tables, id)).await
+    }
+
+    async fn add_silence(&self, silence: &Silence) -> Result<u64> {
+        let silence = Silence { reason: clean(&silence.reason), ..silence.clone() };
+        self.write(move |tables| alerts::add_silence(tables, &silence)).await
+    }
+
+    async fn end_silence(&self, id: u64, now_ms: i64) -> Result<()> {
+        self.write(move |tables| alerts::end_silence(tables, id, now_ms)).await
+    }
+
+    async fn silences(&self, from_ms: i64) -> Result<Vec<Silence>> {
+        self.read(move |tables| alerts::silences(tables, from_ms)).await
     }
 
     async fn roll_up(&self) -> Result<u64> {

@@ -33,6 +33,8 @@ pub(super) async fn retain(tables: &Transaction<'_>, now_ms: i64) -> Work<u64> {
     execute(tables, "delete from reservation where end_ms < $1", &[&before]).await?;
     execute(tables, "delete from token where not_after_ms < $1", &[&before]).await?;
     execute(tables, "delete from refused where at_ms < $1", &[&before]).await?;
+    execute(tables, "delete from silence where ends_ms < $1", &[&before]).await?;
+    execute(tables, "delete from notice where made_ms < $1", &[&before]).await?;
     let sql = "insert into counter (name, value) values ('kept_from_ms', $1)
         on conflict (name) do update set value = greatest(counter.value, excluded.value)";
     execute(tables, sql, &[&day_before(now_ms, RUN_DAYS)]).await?;

@@ -28,6 +28,8 @@ pub(super) fn step(tables: &Transaction<'_>, now_ms: i64) -> Result<(u64, bool)>
     tables.execute("delete from reservation where end_ms < ?1", [before])?;
     tables.execute("delete from token where not_after_ms < ?1", [before])?;
     tables.execute("delete from refused where at_ms < ?1", [before])?;
+    tables.execute("delete from silence where ends_ms < ?1", [before])?;
+    tables.execute("delete from notice where made_ms < ?1", [before])?;
     keep_from(tables, kept_from)?;
     Ok((0, true))
 }

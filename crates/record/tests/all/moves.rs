@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use narrows_fleet::alert::Silence;
 use narrows_fleet::message::{Direction, Exit, Run};
-use narrows_record::{AgentState, Error, Record, RunFilter, broken_at, move_to, open};
+use narrows_record::{AgentState, Error, NewNotice, Record, RunFilter, broken_at, move_to, open};
 use narrows_units::Metric;
 
 use crate::common::{DAY, EVER, HOUR, NOON, agents, available, hops, name, reservation, token, value};
@@ -36,9 +37,26 @@ pub(crate) async fn fill(record: &dyn Record) {
     record.reserve(&[reservation("host.a", 0, 10, 1), reservation("link.7.0", 5, 10, 1)]).await.unwrap();
     record.set_setting("fleet.toml", "[sites.ams]\nhosts = [\"ä-*\"]\n").await.unwrap();
     record.refuse("result.a.rtt", &[0, 255, 7], "no JSON", NOON).await.unwrap();
+    let notice = NewNotice { channel: "chat".to_owned(), body: "{}".to_owned(), made_ms: NOON };
+    record.keep_alerts(&[("low a b".to_owned(), Some("{}".to_owned()))], &[notice]).await.unwrap();
+    record.add_silence(&silence()).await.unwrap();
     for serial in 1..=3 {
         assert_eq!(record.next_serial().await, Ok(serial));
         record.audit("hub", "plan.applied", &format!("plan {serial}"), NOON).await.unwrap();
+    }
+}
+
+fn silence() -> Silence {
+    Silence {
+        id: 1,
+        rule: None,
+        source: Some(name("a")),
+        target: None,
+        link: None,
+        begins_ms: NOON,
+        ends_ms: NOON + DAY,
+        who: "web".to_owned(),
+        reason: String::new(),
     }
 }
 
@@ -66,6 +84,11 @@ async fn same(a: &dyn Record, b: &dyn Record) {
     assert_eq!(a.succeeded("available").await, b.succeeded("available").await);
     assert_eq!(a.reservations(0).await, b.reservations(0).await);
     assert_eq!(a.setting("fleet.toml").await, b.setting("fleet.toml").await);
+    assert_eq!(a.alert_states().await, b.alert_states().await);
+    assert_eq!(b.alert_states().await.map(|all| all.len()), Ok(1));
+    let waiting = b.notices_due(NOON).await.unwrap();
+    assert_eq!((waiting.len(), &waiting), (1, &a.notices_due(NOON).await.unwrap()));
+    assert_eq!((a.silences(0).await, b.silences(0).await), (Ok(vec![silence()]), Ok(vec![silence()])));
     let audit = b.audits(None, 99).await.unwrap();
     assert_eq!((a.audits(None, 99).await.unwrap(), broken_at(&audit)), (audit, None));
 }
@@ -80,6 +103,7 @@ async fn goes_on(record: &dyn Record) {
     assert_eq!((done.new, done.known, &done.stored[&name("c")].ranges), (1, 1, &vec![(1, 3)]));
     assert!(record.roll_up().await.unwrap() > 0);
     record.refuse("x", &[], "x", NOON).await.unwrap();
+    assert_eq!(record.add_silence(&silence()).await, Ok(2));
     assert!(matches!(record.reserve(&[reservation("host.a", 9, 11, 2)]).await, Err(Error::Reserved(_))));
     assert_eq!(record.retain(NOON).await, Ok(0));
 }

@@ -1,6 +1,7 @@
 //! What holds for every record. Each case has a database of its own.
 
 mod agents;
+mod alerts;
 mod audit;
 mod many;
 mod plans;
@@ -49,6 +50,9 @@ pub(crate) fn cases() -> Vec<Case> {
         case("a span is reserved once", |world| Box::pin(plans::reserve(world))),
         case("of two hubs one reserves", |world| Box::pin(plans::two_hubs(world))),
         case("settings and serials", |world| Box::pin(plans::settings(world))),
+        case("states of alerts are kept", |world| Box::pin(alerts::states(world))),
+        case("a notice waits until it is done", |world| Box::pin(alerts::notices(world))),
+        case("a silence ends", |world| Box::pin(alerts::silences(world))),
         case("the audit is a chain", |world| Box::pin(audit::chain(world))),
     ]
 }
