@@ -1,6 +1,7 @@
 // The pages of a fleet.
 
 import { start } from "./frame.js";
+import * as alerts from "./alerts.js";
 import * as bottlenecks from "./bottlenecks.js";
 import * as fleet from "./fleet.js";
 import * as links from "./links.js";
@@ -12,7 +13,8 @@ start([
   [/^\/$/, matrix.show],
   [/^\/pair\/([^/]+)\/([^/]+)$/, pair.show],
   [/^\/bottlenecks$/, bottlenecks.show],
+  [/^\/alerts$/, alerts.show],
   [/^\/links$/, links.show],
   [/^\/timetable$/, timetable.show],
   [/^\/fleet$/, fleet.show],
-], ["run", "agent", "plan"]);
+], ["run", "agent", "plan", "alert"]);

@@ -88,8 +88,9 @@ function picture(matrix, alerts, chosen, choosers) {
     sentence.textContent = sum(of, chosen.metric);
     const open = alerts.filter((alert) => alert.state !== "ok");
     document.title = `${open.length ? `▲ ${open.length} - ` : ""}narrows fleet`;
-    notes.replaceChildren(...open.map((alert) => h("p", { class: "note bad" }, h("strong", {}, "▲ Alert: "), alert.text,
-      h("span", { class: "soft" }, ` For ${long(of.now_ms - alert.since_ms)}. `), alert.bottleneck && h("a", { href: `/bottlenecks#${encodeURIComponent(alert.bottleneck)}` }, "See the link"))));
+    notes.replaceChildren(...[...open.map((alert) => h("p", { class: "note bad" }, h("strong", {}, "▲ Alert: "), alert.text,
+      h("span", { class: "soft" }, ` For ${long(of.now_ms - alert.since_ms)}. `), alert.bottleneck && h("a", { href: `/bottlenecks#${encodeURIComponent(alert.bottleneck)}` }, "See the link"))),
+      open.length > 0 && h("p", {}, h("a", { href: "/alerts" }, "Alerts and silences"))].filter(Boolean));
     key.replaceChildren(...legend(made.legend(), of, chosen));
     worst.replaceChildren(...slowest(of, chosen.metric));
   };

@@ -1,6 +1,7 @@
 //! The API under `/api/v1`, described where it is written. Answers are JSON objects that say when
 //! they were made (`now_ms`). Rates are bit/s, times ms since 1970 (`_ms`). Keys are only added.
 
+mod alerts;
 mod app;
 mod fleet;
 mod links;
@@ -32,7 +33,9 @@ pub(crate) fn router() -> (Router<App>, String) {
         .routes(routes!(fleet::agents))
         .routes(routes!(fleet::sites))
         .routes(routes!(fleet::audit))
-        .routes(routes!(fleet::alerts))
+        .routes(routes!(alerts::alerts))
+        .routes(routes!(alerts::silences, alerts::silence))
+        .routes(routes!(alerts::end_silence))
         .routes(routes!(fleet::token))
         .routes(routes!(fleet::revoke))
         .routes(routes!(fleet::join))

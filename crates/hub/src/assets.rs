@@ -35,9 +35,10 @@ pub(crate) fn add<S: Clone + Send + Sync + 'static>(router: Router<S>, assets: A
 }
 
 /// Where the shell is served; its script finds out which page that is.
-const PAGES: [&str; 6] = ["/", "/pair/{source}/{target}", "/bottlenecks", "/links", "/timetable", "/fleet"];
+const PAGES: [&str; 7] =
+    ["/", "/pair/{source}/{target}", "/bottlenecks", "/links", "/alerts", "/timetable", "/fleet"];
 
-const FILES: [File; 12] = [
+const FILES: [File; 13] = [
     File { name: "fleet.css", kind: STYLE, content: include_bytes!("../assets/fleet.css") },
     File { name: "app.js", kind: SCRIPT, content: include_bytes!("../assets/app.js") },
     File { name: "words.js", kind: SCRIPT, content: include_bytes!("../assets/words.js") },
@@ -47,6 +48,7 @@ const FILES: [File; 12] = [
     File { name: "join.js", kind: SCRIPT, content: include_bytes!("../assets/join.js") },
     File { name: "pair.js", kind: SCRIPT, content: include_bytes!("../assets/pair.js") },
     File { name: "bottlenecks.js", kind: SCRIPT, content: include_bytes!("../assets/bottlenecks.js") },
+    File { name: "alerts.js", kind: SCRIPT, content: include_bytes!("../assets/alerts.js") },
     File { name: "links.js", kind: SCRIPT, content: include_bytes!("../assets/links.js") },
     File { name: "timetable.js", kind: SCRIPT, content: include_bytes!("../assets/timetable.js") },
     File { name: "fleet.js", kind: SCRIPT, content: include_bytes!("../assets/fleet.js") },

@@ -12,6 +12,8 @@ mod join;
 pub(crate) mod orders;
 mod planner;
 mod proofs;
+pub(crate) mod rules;
+pub(crate) mod telling;
 pub(crate) mod tomography;
 pub(crate) mod view;
 
@@ -24,9 +26,11 @@ use narrows_bus::{Bus, Settings as BusSettings};
 use narrows_fleet::keys::Name;
 use narrows_fleet::message::BusAddress;
 use narrows_record::{AgentState, Record, Token};
+use narrows_watch::Zone;
 use tokio::sync::{Mutex, Notify};
 use tokio::task::JoinSet;
 
+use crate::channels::Channels;
 use crate::counters::Counters;
 use crate::directory::Directory;
 use crate::error::{Error, Result};
@@ -35,6 +39,8 @@ use crate::hub::directed::Walks;
 use crate::hub::orders::Orders;
 use crate::hub::planner::Planner;
 use crate::hub::proofs::Proofs;
+use crate::hub::rules::Rules;
+use crate::hub::telling::Telling;
 use crate::hub::tomography::Tomography;
 use crate::keys::Keys;
 use crate::token::JoinToken;
@@ -68,6 +74,12 @@ pub struct Parts {
     pub tenant: Name,
     /// This host, as others reach it: the address of agents that join from this very host.
     pub own_host: IpAddr,
+    /// Where people reach it: `https://10.0.0.1:8622`.
+    pub url: String,
+    /// By what people are told.
+    pub channels: Channels,
+    /// The zone of the times in what they are told.
+    pub zone: Zone,
     /// What time it is.
     pub clock: Clock,
     /// Where news go.
@@ -86,6 +98,8 @@ pub struct Hub {
     pub(crate) lease_generation: u32,
     pub(crate) tenant: Name,
     pub(crate) own_host: IpAddr,
+    pub(crate) url: String,
+    pub(crate) zone: Zone,
     pub(crate) planner: Mutex<Planner>,
     /// The serial of each agent's newest plan.
     serials: std::sync::Mutex<BTreeMap<Name, u64>>,
@@ -93,6 +107,8 @@ pub struct Hub {
     pub(crate) proofs: Proofs,
     walks: Walks,
     pub(crate) alerts: Alerts,
+    pub(crate) rules: Rules,
+    pub(crate) telling: Telling,
     /// Of the newest configuration that means something.
     sites: std::sync::Mutex<BTreeMap<Name, Name>>,
     pub(crate) orders: Orders,
@@ -101,7 +117,7 @@ pub struct Hub {
     pub(crate) plan_wanted: Notify,
     /// Results came: locate again.
     pub(crate) news: Notify,
-    clock: Clock,
+    pub(crate) clock: Clock,
     tell: Tell,
     cut: Cut,
 }
@@ -116,6 +132,7 @@ impl Hub {
         }
         parts.bus.provide(&settings).await?;
         parts.directory.replace(parts.record.agents().await?);
+        let states = parts.record.alert_states().await?;
         let hub = Self {
             keys: parts.keys,
             record: parts.record,
@@ -125,12 +142,16 @@ impl Hub {
             lease_generation: parts.lease_generation,
             tenant: parts.tenant,
             own_host: parts.own_host,
+            url: parts.url,
+            zone: parts.zone,
             planner: Mutex::default(),
             serials: std::sync::Mutex::default(),
             tomography: Tomography::default(),
             proofs: Proofs::default(),
             walks: Walks::default(),
             alerts: Alerts::default(),
+            rules: Rules::new(narrows_fleet::alert::Alerts::restored(&states)),
+            telling: Telling::new(parts.channels),
             sites: std::sync::Mutex::default(),
             orders: Orders::default(),
             counters: Counters::default(),

@@ -1,7 +1,7 @@
 //! The hub of a fleet: who belongs to it, what each agent is to do, what they found.
 //!
 //! * [`Hub`] joins hosts, plans, takes results, and locates links; its parts are `join`, `planner`,
-//!   `ingest`, `tomography`.
+//!   `ingest`, `tomography`, `rules`.
 //! * [`Keys`] are its secrets, [`JoinToken`] is what a host shows.
 //! * [`Server`] serves the API, the pages and the embedded bus on one port.
 //!
@@ -12,6 +12,7 @@
 
 mod api;
 mod assets;
+mod channels;
 mod compile;
 mod cost;
 mod counters;
@@ -26,6 +27,7 @@ mod token;
 
 use std::time::Duration;
 
+pub use channels::Channels;
 pub use directory::{Directory, Presence};
 pub use error::{Error, Result};
 pub use hub::bottlenecks::Bottleneck;

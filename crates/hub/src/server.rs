@@ -10,9 +10,11 @@ use narrows_fleet::keys::Name;
 use narrows_fleet::message::BusAddress;
 use narrows_record::Record;
 use narrows_site::{Feed, OwnTls, wall_clock};
+use narrows_watch::Zone;
 
 use crate::api::App;
 use crate::assets;
+use crate::channels::Channels;
 use crate::directory::Directory;
 use crate::error::{Error, Result};
 use crate::hub::{Clock, Hub, Parts};
@@ -34,6 +36,10 @@ pub struct Settings {
     pub bus_octets: u64,
     /// Whose fleet.
     pub tenant: Name,
+    /// By what people are told.
+    pub channels: Channels,
+    /// The zone of the times in what they are told.
+    pub zone: Zone,
 }
 
 /// A bound address, not served yet.
@@ -86,6 +92,9 @@ impl Server {
             bus_octets: settings.bus_octets,
             tenant: settings.tenant.clone(),
             own_host,
+            url: url.clone(),
+            channels: settings.channels.clone(),
+            zone: settings.zone.clone(),
             clock: clock(),
             tell: Arc::new(move |kind, text| news.say(kind, &text)),
             cut: Arc::new(move |key| {
@@ -129,10 +138,15 @@ impl Server {
                 tracing::warn!(fault, "TLS or users");
             }
         };
-        tokio::select! {
-            served = self.site.run(shell, routes, fault, stop) => Ok(served?),
+        self.hub.begin_telling()?;
+        let ended = tokio::select! {
+            served = self.site.run(shell, routes, fault, stop) => served.map_err(Error::from),
             () = self.hub.run() => Ok(()),
-        }
+        };
+        // The thread that tells people may wait for the record, and so for the runtime.
+        let hub = Arc::clone(&self.hub);
+        drop(tokio::task::spawn_blocking(move || hub.end_telling()).await);
+        ended
     }
 }
 

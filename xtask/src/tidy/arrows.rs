@@ -36,7 +36,7 @@ const MAY: &[(&str, &str)] = &[
     ("fleet", "units stat watch"),
     ("bus", ""),
     ("record", "units fleet"),
-    ("hub", "units wire site fleet bus record"),
+    ("hub", "units wire watch notify site fleet bus record"),
     ("agent", "units stat fleet bus"),
     ("narrows", "*"),
 ];

@@ -1,4 +1,4 @@
-//! `narrows alerts`: whether notices of `narrows watch` arrive.
+//! `narrows alerts`: whether notices of `narrows watch` and of the hub of a fleet arrive.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -60,11 +60,7 @@ fn test(args: &TestArgs) -> Result<Exit, Failure> {
         let path = args.settings.display();
         return Err(Failure::usage(format!("{path}: there is no [channel.NAME], so nobody would be told")));
     }
-    let credentials = std::env::var_os("CREDENTIALS_DIRECTORY").map(PathBuf::from);
-    let settings = args.settings.parent().unwrap_or(Path::new("."));
-    let folders = Folders { settings, credentials: credentials.as_deref() };
-    let notifier = Notifier::new(&channels, folders, Limits::default());
-    let notifier = notifier.map_err(|error| Failure::usage(error.to_string()))?;
+    let notifier = notifier(&channels, &args.settings)?;
     let mut exit = Exit::Valid;
     let mut rows = Vec::new();
     for (name, channel) in &channels {
@@ -80,6 +76,14 @@ fn test(args: &TestArgs) -> Result<Exit, Failure> {
     };
     output::write(&if args.json { json(&document)? } else { text(&document) }, None)?;
     Ok(exit)
+}
+
+/// Channels of a file, with their secrets read.
+pub(crate) fn notifier(channels: &BTreeMap<String, Channel>, settings: &Path) -> Result<Notifier, Failure> {
+    let credentials = std::env::var_os("CREDENTIALS_DIRECTORY").map(PathBuf::from);
+    let settings = settings.parent().unwrap_or(Path::new("."));
+    let folders = Folders { settings, credentials: credentials.as_deref() };
+    Notifier::new(channels, folders, Limits::default()).map_err(|error| Failure::usage(error.to_string()))
 }
 
 /// Sends both notices by one channel.
@@ -121,7 +125,7 @@ struct File {
 }
 
 /// The channels of the file, and of those in the folder `NAME.d` beside it.
-fn channels(settings: &Path) -> Result<BTreeMap<String, Channel>, Failure> {
+pub(crate) fn channels(settings: &Path) -> Result<BTreeMap<String, Channel>, Failure> {
     let mut paths = vec![settings.to_owned()];
     if let Ok(entries) = std::fs::read_dir(settings.with_extension("d")) {
         let mut more: Vec<PathBuf> = entries.filter_map(Result::ok).map(|entry| entry.path()).collect();

@@ -3,7 +3,7 @@
 
 mod channels;
 mod check;
-mod clocks;
+pub(super) mod clocks;
 mod engine;
 mod events;
 mod evidence;

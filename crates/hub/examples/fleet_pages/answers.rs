@@ -26,6 +26,7 @@ impl Fleet {
             "plan" => self.plan(),
             "audit" => audit(query, self.sites.is_empty()),
             "alerts" => self.alerts(),
+            "silences" => self.silences(),
             "orders" => json!({ "orders": [] }),
             _ => json!({ "id": path.strip_prefix("runs/")?, "schema": "narrows.run/1", "kind": "available" }),
         };
@@ -271,8 +272,28 @@ impl Fleet {
     fn alerts(&self) -> Value {
         let text = "192.0.2.9 (ams uplink) fell from 4.7 Gbit/s to 940 Mbit/s: 14 paths of ams and fra";
         let pairs = json!([{ "source": "ams-1", "target": "fra-1" }]);
-        let one = json!({ "state": "firing", "since_ms": NOW - 47 * MINUTE, "text": text, "bottleneck": "b1", "pairs": pairs });
-        json!({ "alerts": if self.idle() { json!([]) } else { json!([one]) } })
+        let one = json!({ "state": "firing", "since_ms": NOW - 47 * MINUTE, "text": text, "bottleneck": "b1", "pairs": pairs,
+            "rule": null, "silenced": false, "notify": [] });
+        let all: Vec<Value> = (1..7).map(|n| json!({ "source": "ams-1", "target": format!("fra-{n}") })).collect();
+        let text = "192.0.2.9 to 192.0.2.10: available 12 Mbit/s (11..13), since 19:42 (+-40 s). Holds back ams-1 to fra-1 and 5 more.";
+        let link = json!({ "state": "firing", "since_ms": NOW - 12 * MINUTE, "text": text, "bottleneck": "b1", "pairs": all,
+            "rule": "core-low", "silenced": false, "notify": ["chat", "ops"] });
+        let path = json!({ "state": "firing", "since_ms": NOW - 3 * MINUTE, "text": "lon-1 to lon-3: no answer since 20:02.", "bottleneck": null,
+            "pairs": [{ "source": "lon-1", "target": "lon-3" }], "rule": "no-answer", "silenced": true, "notify": ["ops"] });
+        let channel = |name: &str, failed: u64, fault: Option<&str>| {
+            json!({ "name": name, "delivered": 31, "failed": failed, "undelivered": 0, "last_ms": NOW - 12 * MINUTE, "fault": fault })
+        };
+        let channels = json!([channel("chat", 0, None), channel("ops", 2, Some("mail.example:587: nobody answers"))]);
+        if self.idle() {
+            return json!({ "alerts": [], "channels": [] });
+        }
+        json!({ "alerts": [one, link, path], "channels": channels })
+    }
+
+    fn silences(&self) -> Value {
+        let one = json!({ "id": 3, "rule": "no-answer", "source": "lon-1", "target": "lon-3", "link": null, "begins_ms": NOW - 2 * MINUTE,
+            "ends_ms": NOW + 5 * HOUR, "who": "web 198.51.100.7", "reason": "lon-3 gets another line today" });
+        json!({ "silences": if self.idle() { json!([]) } else { json!([one]) } })
     }
 }
 

@@ -53,6 +53,8 @@ fn api() -> Router<App> {
         .route("/api/v1/tokens", post(async move || Json(json!({ "join": join }))))
         .route("/api/v1/orders", post(order))
         .route("/api/v1/bottlenecks/{id}/prove", post(async || Json(json!({ "id": "order" }))))
+        .route("/api/v1/silences", get(answer_silences).post(silence))
+        .route("/api/v1/silences/{id}/end", post(async || Json(json!({ "ended": 3 }))))
         .route("/api/v1/agents/{name}/revoke", post(async || Json(json!({}))))
         .route("/api/v1/{*path}", get(answer))
 }
@@ -63,6 +65,16 @@ async fn answer(
     Query(query): Query<crate::answers::Query>,
 ) -> Result<Json<Value>, Problem> {
     app.fleet.answer(&path, &query).map(Json).ok_or_else(|| Problem::not_found("no agent is called so"))
+}
+
+async fn answer_silences(State(app): State<App>) -> Json<Value> {
+    Json(app.fleet.answer("silences", &crate::answers::Query::new()).unwrap_or_default())
+}
+
+async fn silence(Json(wish): Json<Value>) -> Json<Value> {
+    let mut made = wish;
+    made["id"] = json!(4);
+    Json(made)
 }
 
 async fn order(Json(order): Json<Value>) -> Json<Value> {

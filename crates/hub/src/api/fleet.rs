@@ -1,4 +1,4 @@
-//! Agents, sites, tokens, the audit, alerts; and how a host joins.
+//! Agents, sites, tokens, the audit; and how a host joins.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
@@ -16,7 +16,6 @@ use utoipa::ToSchema;
 use super::App;
 use super::app::{Answer, who};
 use super::query::Asked;
-use crate::hub::alerts::AlertRow;
 use crate::hub::view::AgentRow;
 
 /// All agents that ever were.
@@ -64,19 +63,6 @@ pub(crate) async fn audit(State(app): State<App>, asked: Asked) -> Answer {
     let limit = asked.count("limit", 100, 500)?;
     let entries = app.hub().record.audits(before, limit).await.map_err(crate::Error::from)?;
     Ok(app.answer(json!({ "entries": entries })))
-}
-
-/// What fires now.
-#[derive(Serialize, ToSchema)]
-pub(crate) struct Alerts {
-    now_ms: i64,
-    alerts: Vec<AlertRow>,
-}
-
-/// What fires now.
-#[utoipa::path(get, path = "/api/v1/alerts", tag = "read", responses((status = 200, body = Alerts)))]
-pub(crate) async fn alerts(State(app): State<App>) -> Json<Alerts> {
-    Json(Alerts { now_ms: app.hub().now(), alerts: app.hub().alerts() })
 }
 
 /// How many hosts may join by a token.

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
+use narrows_fleet::alert::{Firing, Subject};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -24,6 +25,13 @@ pub(crate) struct AlertRow {
     state: &'static str,
     since_ms: i64,
     text: String,
+    /// The rule of the configuration that it follows from; links that fell and agents that are gone
+    /// have none.
+    rule: Option<String>,
+    /// Whether a silence holds its notices back.
+    silenced: bool,
+    /// The channels that are told.
+    notify: Vec<String>,
     /// The link that explains it.
     bottleneck: Option<String>,
     /// The paths that it holds back.
@@ -74,6 +82,9 @@ impl Hub {
                     known.value / 1e6,
                     value / 1e6
                 ),
+                rule: None,
+                silenced: false,
+                notify: Vec::new(),
                 bottleneck: Some(one.id),
                 pairs: one.paths.iter().map(|path| pair(hosts(&found.network, *path))).collect(),
             });
@@ -85,7 +96,7 @@ impl Hub {
         self.alerts().into_iter().map(|alert| alert.text).collect()
     }
 
-    /// What fires now: links, and agents that are gone.
+    /// What fires now: links, agents that are gone, and what the configuration asks for.
     pub(crate) fn alerts(&self) -> Vec<AlertRow> {
         let now = self.now();
         let links = self.alerts.links.lock().unwrap_or_else(PoisonError::into_inner);
@@ -95,11 +106,31 @@ impl Hub {
             state: "firing",
             since_ms: agent.heard_ms.unwrap_or(agent.joined_ms),
             text: format!("agent {} is gone: nothing was heard for more than 10 min", agent.name),
+            rule: None,
+            silenced: false,
+            notify: Vec::new(),
             bottleneck: None,
             pairs: Vec::new(),
         }));
+        all.extend(self.firing().into_iter().map(AlertRow::from));
         all.sort_by_key(|alert| alert.since_ms);
         all
+    }
+}
+
+impl From<Firing> for AlertRow {
+    fn from(one: Firing) -> Self {
+        let pair = |(source, target): &(_, _)| AlertPair { source: text(source), target: text(target) };
+        Self {
+            state: "firing",
+            since_ms: one.since.millis(),
+            text: one.text,
+            rule: Some(one.rule),
+            silenced: one.silenced,
+            notify: one.notify,
+            bottleneck: if let Subject::Link(id) = one.subject { Some(id) } else { None },
+            pairs: one.paths.iter().map(pair).collect(),
+        }
     }
 }
 

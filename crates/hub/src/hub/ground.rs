@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use narrows_fleet::config::{Agent as ConfigAgent, Config, Fleet};
+use narrows_fleet::config::{Agent as ConfigAgent, Config, Fleet, PathRule};
 use narrows_fleet::keys::Name;
 use narrows_fleet::mesh::EPOCH;
 use narrows_fleet::message::{Directed, PlannedRun};
@@ -35,6 +35,8 @@ pub(crate) struct Ground {
     pub(crate) mesh: MeshBegin,
     pub(crate) fleet: Fleet,
     pub(crate) fault: Option<String>,
+    /// The alerts of the configuration in force, where another one is tried.
+    pub(crate) alerts_before: Vec<PathRule>,
     pub(crate) found: Arc<Findings>,
     pub(crate) bounds: Bounds,
     pub(crate) capacity: BTreeMap<(Name, Name), BitRate>,
@@ -57,13 +59,14 @@ impl Hub {
             .collect();
         let epoch = u64::try_from((now - mesh.began_ms).max(0)).unwrap_or(0) / EPOCH.as_secs() / 1_000;
         let resolve = |text: &str| Config::read(text)?.resolve(&agents, mesh.seed, epoch);
-        let (fleet, fault) = match toml {
-            Some(text) => (resolve(text)?, None),
-            None => match resolve(&self.config().await?) {
-                Ok(fleet) => (fleet, None),
-                // A host that the file names may have left. The mesh goes on.
-                Err(error) => (Config::default().resolve(&agents, mesh.seed, epoch)?, Some(error.to_string())),
-            },
+        let in_force = resolve(&self.config().await?);
+        let (fleet, fault, alerts_before) = match (toml, in_force) {
+            (Some(text), before) => (resolve(text)?, None, before.map(|fleet| fleet.alerts).unwrap_or_default()),
+            (None, Ok(fleet)) => (fleet, None, Vec::new()),
+            // A host that the file names may have left. The mesh goes on.
+            (None, Err(error)) => {
+                (Config::default().resolve(&agents, mesh.seed, epoch)?, Some(error.to_string()), Vec::new())
+            }
         };
         if !self.tomography.is_ready() {
             self.locate_only().await?;
@@ -88,6 +91,7 @@ impl Hub {
             mesh,
             fleet,
             fault,
+            alerts_before,
             found,
             succeeded,
         })

@@ -102,6 +102,7 @@ impl Hub {
             }
             self.tell("run", &RunNews { row: row(run), values: &run.values });
         }
+        self.judge_rules(runs, now);
         self.counters.lag(lag);
         self.news.notify_one();
         agents.into_iter().cloned().collect()

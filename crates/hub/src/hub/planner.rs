@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use narrows_fleet::config::alert_changes;
 use narrows_fleet::keys::Name;
 use narrows_fleet::mesh::EPOCH;
 use narrows_fleet::message::{Plan, PlannedRun, Signed, Status};
@@ -82,6 +83,9 @@ impl Hub {
         let ground = self.ground(None).await?;
         let table = self.reserve(&planner, &ground, now).await?;
         let of = |agent: &Agent| Some((agent.name.clone(), ground.fleet.site_of(&agent.name)?.clone()));
+        if ground.fault.is_none() {
+            self.rules.set(ground.fleet.alerts.clone());
+        }
         self.note_sites(ground.members.iter().filter_map(of).collect());
         let renew = if ground.members.len() > MOST_DAILY { DAY_MS } else { EPOCH_MS };
         let renewed = planner.written_ms + renew <= now;
@@ -136,9 +140,11 @@ impl Hub {
         let planner = self.planner.lock().await;
         let now = self.now();
         let ground = self.ground(Some(toml)).await?;
+        self.has_channels(&ground.fleet.alerts)?;
         let begin = if planner.begin_ms == 0 { now } else { planner.begin_ms };
         let table = ground.input(now, begin, &planner.placed(), &ground.reservations).timetable();
-        let changes = crate::hub::view::changes(&planner.timetable.runs, &table.runs);
+        let mut changes = crate::hub::view::changes(&planner.timetable.runs, &table.runs);
+        changes.extend(alert_changes(&ground.alerts_before, &ground.fleet.alerts));
         Ok((changes, crate::hub::view::plan(planner.serial, begin, &ground, &table)))
     }
 

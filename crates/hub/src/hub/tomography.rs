@@ -87,13 +87,17 @@ impl Hub {
                 tracing::warn!(%error, "no link could be located");
             }
             tokio::time::sleep(AT_MOST_EVERY).await;
-            self.news.notified().await;
+            // Time passes for alerts, also where no result comes.
+            while tokio::time::timeout(AT_MOST_EVERY, self.news.notified()).await.is_err() {
+                self.tell_alerts_or_say().await;
+            }
         }
     }
 
     /// Locates now, and orders what is needed where links cannot be told apart.
     pub async fn locate(&self) -> Result<()> {
         let walked = self.locate_only().await?;
+        self.tell_alerts_or_say().await;
         if let Err(error) = self.walk_if_needed(walked).await {
             tracing::debug!(%error, "no run of hops was ordered");
         }

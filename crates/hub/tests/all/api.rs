@@ -5,8 +5,9 @@ use std::sync::Arc;
 use narrows_bus::embedded::{Address, Client, Limits};
 use narrows_bus::{Bus, Key, pinned};
 use narrows_fleet::message::{BusAddress, Exit, Joined, Plan, Signed};
-use narrows_hub::{HubFile, JoinToken, Server, Settings};
+use narrows_hub::{Channels, HubFile, JoinToken, Server, Settings};
 use narrows_units::Metric;
+use narrows_watch::Zone;
 use rustls::pki_types::ServerName;
 use rustls::{ClientConnection, StreamOwned};
 use serde_json::{Value, json};
@@ -35,6 +36,8 @@ impl Served {
             nats: Vec::new(),
             bus_octets: 1_000_000_000,
             tenant: name("default"),
+            channels: Channels::default(),
+            zone: Zone::fixed(0),
         };
         let server = Server::bind(&settings, record).await.unwrap();
         let token = server.hub().token(3, "test").await.unwrap();
@@ -132,6 +135,7 @@ async fn every_question_has_an_answer_or_says_what_is_wrong() {
         "orders",
         "audit?limit=2",
         "alerts",
+        "silences",
     ] {
         let (status, answer) = served.ask("GET", &format!("/api/v1/{path}"), json!({})).await;
         assert_eq!(status, 200, "{path}: {answer}");
@@ -144,6 +148,7 @@ async fn every_question_has_an_answer_or_says_what_is_wrong() {
         ("runs/x", 404),
         ("runs?since=yesterday", 400),
         ("nothing", 404),
+        ("silences/x", 404),
     ] {
         let (status, answer) = served.ask("GET", &format!("/api/v1/{path}"), json!({})).await;
         assert_eq!((status, &answer["status"]), (wanted, &json!(wanted)), "{path}");
@@ -173,7 +178,7 @@ async fn the_description_names_every_route() {
     assert_eq!(status, 200);
     assert!(document["openapi"].as_str().is_some_and(|version| version.starts_with("3.1")));
     let paths = document["paths"].as_object().unwrap();
-    assert_eq!(paths.len(), 23, "{:?}", paths.keys());
+    assert_eq!(paths.len(), 25, "{:?}", paths.keys());
     // What is named is there: a description that points nowhere helps nobody.
     let text = document.to_string();
     for part in text.split("\"#/components/schemas/").skip(1) {

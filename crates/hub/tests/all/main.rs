@@ -3,6 +3,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot prepare has failed")]
 
+mod alerts;
 mod api;
 mod directed;
 mod fleet;

@@ -76,11 +76,11 @@ async fn a_lost_word_of_what_is_stored_is_said_again() {
 }
 
 /// Routers of hosts a and b, and of c and d.
-const NEAR: &str = "192.0.2.1";
-const FAR: &str = "192.0.2.10";
+pub(crate) const NEAR: &str = "192.0.2.1";
+pub(crate) const FAR: &str = "192.0.2.10";
 
 /// Runs over the link from `NEAR` to `FAR`, with this value, and a faster one beside it.
-async fn over_the_core(world: &World, agents: &mut [Agent], mbps: f64, metric: Metric, began: i64) {
+pub(crate) async fn over_the_core(world: &World, agents: &mut [Agent], mbps: f64, metric: Metric, began: i64) {
     let kind = if metric == AVAILABLE { "available" } else { "capacity" };
     for (agent, target, share) in [(0, "c", 1.0), (1, "d", 1.004), (0, "d", 0.998)] {
         let mut run = agents[agent].run(&name(target), kind, metric, mbps * share, began);
@@ -96,7 +96,7 @@ async fn over_the_core(world: &World, agents: &mut [Agent], mbps: f64, metric: M
     world.hub.locate().await.unwrap();
 }
 
-async fn four(world: &World) -> Vec<Agent> {
+pub(crate) async fn four(world: &World) -> Vec<Agent> {
     let mut agents = Vec::new();
     for wanted in ["a", "b", "c", "d"] {
         agents.push(world.join(wanted, &[]).await);

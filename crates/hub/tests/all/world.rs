@@ -11,9 +11,10 @@ use narrows_fleet::keys::Name;
 use narrows_fleet::message::{
     BusAddress, Claim, Direction, Exit, Flag, Hop, Join, Joined, Origin, Plan, Run, Signed, Status, Stored, Value,
 };
-use narrows_hub::{Directory, Hub, Keys, Parts};
+use narrows_hub::{Channels, Directory, Hub, Keys, Parts};
 use narrows_record::Record;
 use narrows_units::Metric;
+use narrows_watch::Zone;
 use serde::de::DeserializeOwned;
 use tokio::net::TcpListener;
 use uuid::Uuid;
@@ -37,6 +38,7 @@ pub(crate) struct World {
     directory: Directory,
     folder: tempfile::TempDir,
     statuses: Subscription,
+    channels: Channels,
 }
 
 /// A member of the fleet.
@@ -68,7 +70,7 @@ fn parts(
     (record, bus, directory, server): (&Arc<dyn Record>, Arc<dyn Bus>, Directory, Server),
     url: &str,
     now: &Arc<AtomicI64>,
-    news: &News,
+    (news, channels): (&News, &Channels),
 ) -> Parts {
     let (clock, heard) = (Arc::clone(now), Arc::clone(news));
     Parts {
@@ -81,6 +83,9 @@ fn parts(
         bus_octets: 20_000_000_000,
         tenant: name("default"),
         own_host: "10.0.0.1".parse().unwrap(),
+        url: "https://10.0.0.1:8622".to_owned(),
+        channels: channels.clone(),
+        zone: Zone::fixed(0),
         clock: Arc::new(move || clock.load(Ordering::Relaxed)),
         tell: Arc::new(move |kind, text| heard.lock().unwrap().push((kind, serde_json::from_str(&text).unwrap()))),
         cut: Arc::new(move |key| {
@@ -91,6 +96,11 @@ fn parts(
 
 impl World {
     pub(crate) async fn new() -> Self {
+        Self::with(Channels::default()).await
+    }
+
+    /// With channels.
+    pub(crate) async fn with(channels: Channels) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let url = format!("sqlite:{}", folder.path().join("hub.db").display());
         let record = narrows_record::open(&url).await.unwrap();
@@ -110,9 +120,9 @@ impl World {
         let statuses = bus.subscribe("status.*").await.unwrap();
         let url = format!("ws://{listen}/bus");
         let known = directory.clone();
-        let parts = parts(&folder, (&record, bus, known, server.clone()), &url, &now, &news);
+        let parts = parts(&folder, (&record, bus, known, server.clone()), &url, &now, (&news, &channels));
         let hub = Hub::open(parts).await.unwrap();
-        Self { hub, record, news, now, listen, server, directory, folder, statuses }
+        Self { hub, record, news, now, listen, server, directory, folder, statuses, channels }
     }
 
     /// Another process of the hub, over the same bus and record.
@@ -121,8 +131,8 @@ impl World {
         let (directory, bus): (_, Arc<dyn Bus>) = (self.directory.clone(), Arc::new(self.server.local()));
         until(&*bus, |now| now.server.is_some()).await;
         let url = format!("ws://{}/bus", self.listen);
-        let parts =
-            parts(&self.folder, (&self.record, bus, directory, self.server.clone()), &url, &self.now, &self.news);
+        let held = (&self.record, bus, directory, self.server.clone());
+        let parts = parts(&self.folder, held, &url, &self.now, (&self.news, &self.channels));
         self.hub = Hub::open(parts).await.unwrap();
     }
 

@@ -16,12 +16,13 @@ use crate::site::Site;
 /// A fleet, and names and paths of its pages.
 type Case = (fn() -> Fleet, &'static [(&'static str, &'static str)]);
 
-const PAGES: [(&str, &str); 8] = [
+const PAGES: [(&str, &str); 9] = [
     ("matrix", "/"),
     ("age", "/?metric=rtt&shade=age"),
     ("pair", "/pair/ams-1/fra-1"),
     ("bottlenecks", "/bottlenecks"),
     ("links", "/links"),
+    ("alerts", "/alerts"),
     ("timetable", "/timetable"),
     ("fleet", "/fleet"),
     ("missing", "/pair/ams-1/nobody"),
@@ -33,10 +34,11 @@ const YOUNG: [(&str, &str); 4] = [
     ("young-fleet", "/fleet"),
 ];
 const ALONE: [(&str, &str); 2] = [("alone-matrix", "/"), ("alone-timetable", "/timetable")];
-const EMPTY: [(&str, &str); 5] = [
+const EMPTY: [(&str, &str); 6] = [
     ("empty-matrix", "/"),
     ("empty-bottlenecks", "/bottlenecks"),
     ("empty-links", "/links"),
+    ("empty-alerts", "/alerts"),
     ("empty-timetable", "/timetable"),
     ("empty-fleet", "/fleet"),
 ];
@@ -119,9 +121,10 @@ const CLIPPED: &str = "[...document.querySelectorAll('main *')].filter((one) =>
 #[ignore = "lab: needs chromium-headless-shell"]
 fn every_stop_of_the_tab_key_in_a_fleet_has_a_ring() {
     let mut tab = Tab::open();
-    let wanted: [(&str, &[&str]); 4] = [
+    let wanted: [(&str, &[&str]); 5] = [
         ("/", &["skip", "A", "SELECT", "TD", "wide-table"]),
         ("/pair/ams-1/fra-1", &["chart", "SUMMARY", "SELECT", "BUTTON"]),
+        ("/alerts", &["SUMMARY", "SELECT", "BUTTON"]),
         ("/timetable", &["INPUT", "BUTTON"]),
         ("/fleet", &["BUTTON", "PRE"]),
     ];

@@ -161,6 +161,9 @@ fn buttons_say_what_became_of_the_order() {
     press(&mut tab, ".held button", "Ordered: two loading runs");
     tab.show(&site.url("/pair/ams-1/fra-1"), 1280, false);
     press(&mut tab, "form .order button", "it keeps others off host.ams-1, host.fra-1");
+    tab.show(&site.url("/alerts"), 1280, false);
+    press(&mut tab, "[aria-label=\"Alert core-low\"] button", "Silence 4 is made");
+    press(&mut tab, "table .order button", "Silence 3 is over");
     tab.show(&site.url("/timetable"), 1280, false);
     press(&mut tab, "[data-key=\"host.ams-2\"]", "Runs of host.ams-2");
     assert_eq!(tab.evaluate("document.activeElement.dataset.key"), "host.ams-2");
@@ -170,6 +173,18 @@ fn buttons_say_what_became_of_the_order() {
     press(&mut tab, "[aria-label=\"Revoke ams-1\"]", "Really revoke?");
     press(&mut tab, "[aria-label=\"Really revoke ams-1?\"]", "ams-1 is revoked");
     assert!(tab.said.is_empty(), "{:#?}", tab.said);
+}
+
+/// The rules that the page shows for a beginning are some.
+#[test]
+#[ignore = "lab: needs chromium-headless-shell"]
+fn the_example_of_the_alerts_is_a_configuration() {
+    let site = Site::of(Fleet::empty());
+    let mut tab = Tab::open();
+    tab.show(&site.url("/alerts"), 1280, false);
+    let text = tab.evaluate("document.querySelector('pre').textContent");
+    let config = Config::read(text.as_str().expect("a text")).expect("it is right");
+    assert_eq!(config.resolve(&[], 1, 0).expect("it fits").alerts.len(), 2);
 }
 
 /// The file that the page shows for a beginning is one.

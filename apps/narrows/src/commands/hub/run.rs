@@ -2,16 +2,20 @@
 
 use std::io::IsTerminal as _;
 use std::net::{IpAddr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use narrows_hub::{Server, Settings};
+use narrows_hub::{Channels, Server, Settings};
 use narrows_units::Octets;
 use nix::sys::stat::{Mode, umask};
 use serde_json::json;
 
 use super::place::PlaceArgs;
 use super::store::{failure, open, runtime};
+use crate::commands::alerts;
+use crate::commands::watch::clocks::local_zone;
 use crate::exit::{Exit, Failure};
 use crate::{interrupt, output, service};
 
@@ -32,6 +36,10 @@ pub(crate) struct RunArgs {
     /// as before for a bus that was used before
     #[arg(long, value_name = "OCTETS", default_value = "20 GB")]
     bus_size: Octets,
+    /// File with a [channel.NAME] for each way to tell people of alerts; by default
+    /// /etc/narrows/hub.toml, if that is there
+    #[arg(long, value_name = "FILE")]
+    channels: Option<PathBuf>,
     #[command(flatten)]
     place: PlaceArgs,
     /// Print one JSON object in one line: url, join, token
@@ -51,7 +59,8 @@ pub(super) fn run(args: &RunArgs) -> Result<Exit, Failure> {
     std::fs::create_dir_all(&state).map_err(|error| Failure::host(format!("{}: {error}", state.display())))?;
     let tenant = "default".parse().expect("a name");
     let (listen, hosts, bus_octets) = (args.listen, args.hosts.clone(), args.bus_size.count());
-    let settings = Settings { listen, hosts, state, nats, bus_octets, tenant };
+    let (channels, zone) = (channels(args.channels.as_deref())?, local_zone());
+    let settings = Settings { listen, hosts, state, nats, bus_octets, tenant, channels, zone };
     runtime()?.block_on(async {
         let record = open(&args.place.store()).await?;
         let server = Server::bind(&settings, record).await.map_err(|error| failure(&error))?;
@@ -86,6 +95,15 @@ async fn greet(args: &RunArgs, server: &Server) -> Result<(), Failure> {
     output::write(&text, None)
 }
 
+/// The channels of the file, if one is named or the usual one is there.
+fn channels(file: Option<&Path>) -> Result<Channels, Failure> {
+    let usual = || Some(Path::new(CHANNELS)).filter(|path| path.exists());
+    let Some(path) = file.or_else(usual) else { return Ok(Channels::default()) };
+    let channels = alerts::channels(path)?;
+    let deliver = Arc::new(alerts::notifier(&channels, path)?);
+    Ok(Channels { names: channels.into_keys().collect(), deliver })
+}
+
 /// An address, with the usual port if it names none.
 fn listen(text: &str) -> Result<SocketAddr, String> {
     let alone = || text.parse::<IpAddr>().ok().map(|address| SocketAddr::new(address, PORT));
@@ -93,5 +111,6 @@ fn listen(text: &str) -> Result<SocketAddr, String> {
 }
 
 const PORT: u16 = 8622;
+const CHANNELS: &str = "/etc/narrows/hub.toml";
 /// What the embedded bus is made for.
 const FIRST_USES: u32 = 50;

@@ -76,7 +76,7 @@ impl Clocks {
 }
 
 /// The zone that `TZ` or `/etc/localtime` names; UTC if neither can be read.
-pub(super) fn local_zone() -> Zone {
+pub(crate) fn local_zone() -> Zone {
     let named = std::env::var("TZ").ok().map(|name| name.trim_start_matches(':').to_owned());
     let path = match named.as_deref() {
         None => PathBuf::from("/etc/localtime"),
