@@ -9,6 +9,7 @@ mod matrix;
 mod plans;
 mod query;
 mod runs;
+mod schemas;
 mod scrape;
 mod upgrade;
 

@@ -3,12 +3,10 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use axum::Json;
 use axum::extract::FromRef;
 use axum::http::StatusCode;
 use narrows_bus::embedded;
 use narrows_site::{Feed, Problem, Site};
-use serde_json::Value;
 
 use crate::error::Error;
 use crate::hub::Hub;
@@ -26,9 +24,6 @@ struct Shared {
     bus: Option<embedded::Server>,
     open_api: String,
 }
-
-/// An answer, or what is wrong.
-pub(crate) type Answer = Result<Json<Value>, Problem>;
 
 impl App {
     pub(crate) fn new(hub: Arc<Hub>, site: Site, feed: Feed, bus: Option<embedded::Server>, open_api: String) -> Self {
@@ -50,12 +45,6 @@ impl App {
 
     pub(crate) fn open_api(&self) -> &str {
         &self.shared.open_api
-    }
-
-    /// An object with the time at which it was said.
-    pub(crate) fn answer(&self, mut object: Value) -> Json<Value> {
-        object["now_ms"] = self.hub().now().into();
-        Json(object)
     }
 }
 

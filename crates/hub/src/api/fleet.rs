@@ -7,15 +7,14 @@ use axum::Json;
 use axum::extract::rejection::JsonRejection;
 use axum::extract::{ConnectInfo, Path, State};
 use narrows_fleet::keys::Name;
-use narrows_fleet::message::Join;
+use narrows_fleet::message::{Join, Joined};
 use narrows_site::{Problem, unread};
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
 use utoipa::ToSchema;
 
-use super::App;
-use super::app::{Answer, who};
+use super::app::who;
 use super::query::Asked;
+use super::{App, schemas};
 use crate::hub::view::AgentRow;
 
 /// All agents that ever were.
@@ -32,37 +31,72 @@ pub(crate) async fn agents(State(app): State<App>) -> Json<Agents> {
     Json(Agents { now_ms: hub.now(), agents: hub.directory.all().iter().map(|agent| hub.agent_row(agent)).collect() })
 }
 
+/// A site.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct SiteRow {
+    #[schema(value_type = String)]
+    name: Name,
+    #[schema(value_type = Vec<String>)]
+    hosts: BTreeSet<Name>,
+    access: Option<AccessRow>,
+}
+
+/// The link that the hosts of a site share.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct AccessRow {
+    down_bps: u64,
+    up_bps: u64,
+    /// What loading runs may send over each direction in a day.
+    octets_per_day: Option<u64>,
+}
+
+/// All sites.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct Sites {
+    now_ms: i64,
+    sites: Vec<SiteRow>,
+}
+
 /// The sites of the configuration, with their hosts.
-#[utoipa::path(get, path = "/api/v1/sites", tag = "read", responses((status = 200, body = Object)))]
-pub(crate) async fn sites(State(app): State<App>) -> Answer {
+#[utoipa::path(get, path = "/api/v1/sites", tag = "read", responses((status = 200, body = Sites)))]
+pub(crate) async fn sites(State(app): State<App>) -> Result<Json<Sites>, Problem> {
     let ground = app.hub().ground(None).await?;
-    let mut hosts: BTreeMap<&Name, BTreeSet<&Name>> = BTreeMap::new();
+    let mut hosts: BTreeMap<&Name, BTreeSet<Name>> = BTreeMap::new();
     for agent in &ground.members {
         if let Some(site) = ground.fleet.site_of(&agent.name) {
-            hosts.entry(site).or_default().insert(&agent.name);
+            hosts.entry(site).or_default().insert(agent.name.clone());
         }
     }
     let row = |(name, site): (&Name, &narrows_fleet::config::Site)| {
-        let access = site.access.map(|access| {
-            json!({ "down_bps": access.down.bps(), "up_bps": access.up.bps(),
-                "octets_per_day": access.per_day.map(narrows_units::Octets::count) })
+        let access = site.access.map(|access| AccessRow {
+            down_bps: access.down.bps(),
+            up_bps: access.up.bps(),
+            octets_per_day: access.per_day.map(narrows_units::Octets::count),
         });
-        json!({ "name": name, "hosts": hosts.get(name).cloned().unwrap_or_default(), "access": access })
+        SiteRow { name: name.clone(), hosts: hosts.get(name).cloned().unwrap_or_default(), access }
     };
-    Ok(app.answer(json!({ "sites": ground.fleet.sites.iter().map(row).collect::<Vec<_>>() })))
+    Ok(Json(Sites { now_ms: app.hub().now(), sites: ground.fleet.sites.iter().map(row).collect() }))
+}
+
+/// Part of the audit.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct Entries {
+    now_ms: i64,
+    #[schema(value_type = Vec<schemas::AuditEntry>)]
+    entries: Vec<narrows_record::Audit>,
 }
 
 /// Who changed what, the newest first.
 #[utoipa::path(get, path = "/api/v1/audit", tag = "read",
     params(("before" = Option<u64>, Query, description = "Entries before this number; the newest if missing"),
         ("limit" = Option<u32>, Query, description = "At most 500; 100 if missing")),
-    responses((status = 200, body = Object), (status = 400, body = Problem, content_type = "application/problem+json")))]
-pub(crate) async fn audit(State(app): State<App>, asked: Asked) -> Answer {
+    responses((status = 200, body = Entries), (status = 400, body = Problem, content_type = "application/problem+json")))]
+pub(crate) async fn audit(State(app): State<App>, asked: Asked) -> Result<Json<Entries>, Problem> {
     let before = asked.text("before").map(str::parse).transpose();
     let before = before.map_err(|_| Problem::bad_request("`before` is a number"))?;
     let limit = asked.count("limit", 100, 500)?;
     let entries = app.hub().record.audits(before, limit).await.map_err(crate::Error::from)?;
-    Ok(app.answer(json!({ "entries": entries })))
+    Ok(Json(Entries { now_ms: app.hub().now(), entries }))
 }
 
 /// How many hosts may join by a token.
@@ -78,42 +112,57 @@ const fn one() -> u32 {
     1
 }
 
+/// A token that was made.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct Made {
+    now_ms: i64,
+    /// `nw1.<hash of the hub's key>.<20 secret octets>`; it is not shown again.
+    join: String,
+}
+
 /// A new token by which hosts join within a day.
 #[utoipa::path(post, path = "/api/v1/tokens", tag = "write", request_body = TokenWish,
-    responses((status = 200, body = Object), (status = 400, body = Problem, content_type = "application/problem+json")))]
+    responses((status = 200, body = Made), (status = 400, body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn token(
     State(app): State<App>,
     ConnectInfo(from): ConnectInfo<SocketAddr>,
     body: Result<Json<TokenWish>, JsonRejection>,
-) -> Answer {
+) -> Result<Json<Made>, Problem> {
     let Json(wish) = body.map_err(|error| unread(&error))?;
     let token = app.hub().token(wish.uses, &who(from)).await?;
-    Ok(app.answer(json!({ "join": token.to_string() })))
+    Ok(Json(Made { now_ms: app.hub().now(), join: token.to_string() }))
+}
+
+/// An agent that was thrown out.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct Revoked {
+    now_ms: i64,
+    #[schema(value_type = String)]
+    revoked: Name,
 }
 
 /// Throws an agent out.
 #[utoipa::path(post, path = "/api/v1/agents/{name}/revoke", tag = "write",
     params(("name" = String, Path, description = "The agent's name")),
-    responses((status = 200, body = Object), (status = 404, body = Problem, content_type = "application/problem+json")))]
+    responses((status = 200, body = Revoked), (status = 404, body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn revoke(
     State(app): State<App>,
     ConnectInfo(from): ConnectInfo<SocketAddr>,
     Path(name): Path<String>,
-) -> Answer {
+) -> Result<Json<Revoked>, Problem> {
     let name = name.parse::<Name>().map_err(|error| Problem::not_found(&error.to_string()))?;
     app.hub().revoke(&name, &who(from)).await?;
-    Ok(app.answer(json!({ "revoked": name })))
+    Ok(Json(Revoked { now_ms: app.hub().now(), revoked: name }))
 }
 
 /// Takes a host into the fleet: the token that it shows is the proof.
-#[utoipa::path(post, path = "/api/v1/join", tag = "agents", request_body = Object,
-    responses((status = 200, body = Object), (status = 403, body = Problem, content_type = "application/problem+json")))]
+#[utoipa::path(post, path = "/api/v1/join", tag = "agents", request_body = schemas::Join,
+    responses((status = 200, body = schemas::Joined), (status = 403, body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn join(
     State(app): State<App>,
     ConnectInfo(from): ConnectInfo<SocketAddr>,
     body: Result<Json<Join>, JsonRejection>,
-) -> Result<Json<Value>, Problem> {
+) -> Result<Json<Joined>, Problem> {
     let Json(join) = body.map_err(|error| unread(&error))?;
-    let joined = app.hub().join(&join, from.ip()).await?;
-    Ok(Json(serde_json::to_value(joined).unwrap_or_default()))
+    Ok(Json(app.hub().join(&join, from.ip()).await?))
 }

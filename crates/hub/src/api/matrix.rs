@@ -2,19 +2,18 @@
 
 use std::collections::BTreeMap;
 
+use axum::Json;
 use axum::extract::State;
 use narrows_fleet::keys::Name;
-use narrows_fleet::message::{Claim, Exit};
-use narrows_record::{Latest, Range, RunFilter, RunRow};
+use narrows_fleet::message::{Claim, Exit, Hop};
+use narrows_record::{Latest, Point, Range, RunFilter, RunRow};
 use narrows_site::Problem;
-use narrows_units::Metric;
+use narrows_units::{Metric, Unit};
 use serde::Serialize;
-use serde_json::json;
 use utoipa::ToSchema;
 
-use super::App;
-use super::app::Answer;
 use super::query::Asked;
+use super::{App, schemas};
 use crate::Error;
 use crate::hub::bottlenecks;
 
@@ -35,12 +34,30 @@ pub(crate) struct Cell {
     pairs: Option<u64>,
 }
 
+/// A matrix.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct Matrix {
+    now_ms: i64,
+    /// As it was asked for.
+    metric: String,
+    /// `bit/s`, `ns`, `octet` or `count`.
+    #[schema(value_type = String)]
+    unit: Unit,
+    /// `host` or `site`.
+    by: &'static str,
+    #[schema(value_type = Vec<String>)]
+    sources: Vec<Name>,
+    #[schema(value_type = Vec<String>)]
+    targets: Vec<Name>,
+    cells: Vec<Cell>,
+}
+
 /// Sources by targets; only cells of which something is known.
 #[utoipa::path(get, path = "/api/v1/matrix", tag = "read",
     params(("metric" = Option<String>, Query, description = "`available` if missing"),
         ("by" = Option<String>, Query, description = "`host` or `site`; hosts up to 50 of them if missing")),
-    responses((status = 200, body = Object), (status = 400, body = Problem, content_type = "application/problem+json")))]
-pub(crate) async fn matrix(State(app): State<App>, asked: Asked) -> Answer {
+    responses((status = 200, body = Matrix), (status = 400, body = Problem, content_type = "application/problem+json")))]
+pub(crate) async fn matrix(State(app): State<App>, asked: Asked) -> Result<Json<Matrix>, Problem> {
     let metric = asked.metric(Metric::AvailableIpCapacity)?;
     let hub = app.hub();
     let mut hosts: Vec<Name> = hub.directory.members().into_iter().map(|agent| agent.name).collect();
@@ -53,10 +70,15 @@ pub(crate) async fn matrix(State(app): State<App>, asked: Asked) -> Answer {
     };
     let (names, cells) =
         if by == "site" { of_sites(&app, metric).await? } else { of_hosts(&app, metric, hosts).await? };
-    Ok(app.answer(json!({
-        "metric": asked.text("metric").unwrap_or("available"), "unit": metric.unit(), "by": by,
-        "sources": names, "targets": names, "cells": cells,
-    })))
+    Ok(Json(Matrix {
+        now_ms: hub.now(),
+        metric: asked.text("metric").unwrap_or("available").to_owned(),
+        unit: metric.unit(),
+        by,
+        sources: names.clone(),
+        targets: names,
+        cells,
+    }))
 }
 
 async fn of_sites(app: &App, metric: Metric) -> Result<(Vec<Name>, Vec<Cell>), Problem> {
@@ -165,11 +187,46 @@ fn without_value(run: &RunRow, state: &'static str) -> Cell {
     }
 }
 
+/// A value that was not measured.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct Inferred {
+    #[schema(value_type = String)]
+    metric: Metric,
+    value: f64,
+    low: f64,
+    high: f64,
+    /// The links that limit it.
+    segment: String,
+}
+
+/// All about a pair.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct PairView {
+    now_ms: i64,
+    #[schema(value_type = String)]
+    source: Name,
+    #[schema(value_type = String)]
+    target: Name,
+    /// Newest values from source to target.
+    #[schema(value_type = Vec<schemas::Latest>)]
+    values: Vec<Latest>,
+    /// Newest values from target to source.
+    #[schema(value_type = Vec<schemas::Latest>)]
+    reverse: Vec<Latest>,
+    #[schema(value_type = Option<Vec<schemas::Hop>>)]
+    route: Option<Vec<Hop>>,
+    route_since_ms: Option<i64>,
+    #[schema(value_type = Vec<schemas::RunRow>)]
+    runs: Vec<RunRow>,
+    inferred: Vec<Inferred>,
+}
+
 /// One pair of hosts, both directions.
 #[utoipa::path(get, path = "/api/v1/pairs", tag = "read",
     params(("source" = String, Query, description = "Who sends"), ("target" = String, Query, description = "Who receives")),
-    responses((status = 200, body = Object), (status = 400, body = Problem, content_type = "application/problem+json")))]
-pub(crate) async fn pairs(State(app): State<App>, asked: Asked) -> Answer {
+    responses((status = 200, body = PairView), (status = 400, body = Problem, content_type = "application/problem+json"),
+        (status = 404, body = Problem, content_type = "application/problem+json")))]
+pub(crate) async fn pairs(State(app): State<App>, asked: Asked) -> Result<Json<PairView>, Problem> {
     let (source, target) = (asked.host("source")?, asked.host("target")?);
     let (hub, record) = (app.hub(), &app.hub().record);
     for host in [&source, &target] {
@@ -189,13 +246,19 @@ pub(crate) async fn pairs(State(app): State<App>, asked: Asked) -> Answer {
         let one = found.infer(metric, &source, &target)?;
         let segment = bottlenecks::name(&found.network, one.segment);
         let [value, low, high] = [one.value, one.low, one.high].map(narrows_units::BitRate::as_f64);
-        Some(json!({ "metric": metric, "value": value, "low": low, "high": high, "segment": segment }))
+        Some(Inferred { metric, value, low, high, segment })
     });
-    Ok(app.answer(json!({
-        "source": source, "target": target, "values": values, "reverse": reverse,
-        "route": route.as_ref().map(|seen| &seen.hops), "route_since_ms": route.as_ref().map(|seen| seen.since_ms),
-        "runs": runs, "inferred": inferred.collect::<Vec<_>>(),
-    })))
+    let inferred = inferred.collect();
+    let (route, route_since_ms) = route.map(|seen| (seen.hops, seen.since_ms)).unzip();
+    Ok(Json(PairView { now_ms: now, source, target, values, reverse, route, route_since_ms, runs, inferred }))
+}
+
+/// Values over time.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct Series {
+    now_ms: i64,
+    #[schema(value_type = Vec<schemas::Point>)]
+    points: Vec<Point>,
 }
 
 /// Values of one metric over one pair.
@@ -205,13 +268,13 @@ pub(crate) async fn pairs(State(app): State<App>, asked: Asked) -> Answer {
         ("since" = Option<String>, Query, description = "Unix ms, RFC 3339, or an age such as 24h (default)"),
         ("until" = Option<String>, Query, description = "The same; now if missing"),
         ("points" = Option<u32>, Query, description = "At most 2000; 500 if missing")),
-    responses((status = 200, body = Object), (status = 400, body = Problem, content_type = "application/problem+json")))]
-pub(crate) async fn series(State(app): State<App>, asked: Asked) -> Answer {
+    responses((status = 200, body = Series), (status = 400, body = Problem, content_type = "application/problem+json")))]
+pub(crate) async fn series(State(app): State<App>, asked: Asked) -> Result<Json<Series>, Problem> {
     let (source, target) = (asked.host("source")?, asked.host("target")?);
     let (metric, range) = (asked.metric(Metric::AvailableIpCapacity)?, asked.range()?);
     let points = asked.count("points", 500, 2_000)?;
     let points = app.hub().record.series(&source, &target, metric, range, points).await.map_err(Error::from)?;
-    Ok(app.answer(json!({ "points": points })))
+    Ok(Json(Series { now_ms: app.hub().now(), points }))
 }
 
 /// How old a value may be that is shown: a capacity holds for weeks.

@@ -7,26 +7,49 @@ use axum::extract::rejection::JsonRejection;
 use axum::extract::{ConnectInfo, State};
 use narrows_fleet::keys::Name;
 use narrows_site::{Problem, unread};
-use serde::Deserialize;
-use serde_json::json;
+use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::App;
-use super::app::{Answer, who};
+use super::app::who;
 use crate::error::Error;
+use crate::hub::orders::OrderRow;
+use crate::hub::planner::Applied;
+use crate::hub::view::PlanView;
+
+/// A plan, and when that was said.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct Plan {
+    now_ms: i64,
+    #[serde(flatten)]
+    plan: PlanView,
+}
 
 /// The newest plan.
-#[utoipa::path(get, path = "/api/v1/plan", tag = "read", responses((status = 200, body = crate::hub::view::PlanView)))]
-pub(crate) async fn plan(State(app): State<App>) -> Answer {
-    let view = app.hub().plan_view().await?;
-    Ok(app.answer(serde_json::to_value(view).unwrap_or_default()))
+#[utoipa::path(get, path = "/api/v1/plan", tag = "read", responses((status = 200, body = Plan)))]
+pub(crate) async fn plan(State(app): State<App>) -> Result<Json<Plan>, Problem> {
+    let plan = app.hub().plan_view().await?;
+    Ok(Json(Plan { now_ms: app.hub().now(), plan }))
+}
+
+/// The fleet's configuration, and the one before it.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct InForce {
+    now_ms: i64,
+    /// Its text; empty if there is none.
+    toml: String,
+    /// The text that was in force before.
+    before: Option<String>,
+    /// Who made it the fleet's, and when.
+    applied: Option<Applied>,
 }
 
 /// The fleet's configuration.
-#[utoipa::path(get, path = "/api/v1/config", tag = "read", responses((status = 200, body = Object)))]
-pub(crate) async fn config(State(app): State<App>) -> Answer {
-    let toml = app.hub().config().await?;
-    Ok(app.answer(json!({ "toml": toml })))
+#[utoipa::path(get, path = "/api/v1/config", tag = "read", responses((status = 200, body = InForce)))]
+pub(crate) async fn config(State(app): State<App>) -> Result<Json<InForce>, Problem> {
+    let hub = app.hub();
+    let (before, applied) = hub.last_change().await?.unzip();
+    Ok(Json(InForce { now_ms: hub.now(), toml: hub.config().await?, before, applied }))
 }
 
 /// A configuration.
@@ -40,25 +63,49 @@ pub(crate) struct Configuration {
     dry_run: bool,
 }
 
+/// What another configuration changes.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct Changed {
+    now_ms: i64,
+    /// In words, a change each.
+    changes: Vec<String>,
+    plan: PlanView,
+}
+
 /// Makes a text the fleet's configuration, or says what it would change.
 #[utoipa::path(post, path = "/api/v1/config", tag = "write", request_body = Configuration,
-    responses((status = 200, body = Object), (status = 400, body = Problem, content_type = "application/problem+json")))]
+    responses((status = 200, body = Changed), (status = 400, body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn set_config(
     State(app): State<App>,
     ConnectInfo(from): ConnectInfo<SocketAddr>,
     body: Result<Json<Configuration>, JsonRejection>,
-) -> Answer {
+) -> Result<Json<Changed>, Problem> {
     let Json(wish) = body.map_err(|error| unread(&error))?;
     let hub = app.hub();
     let (changes, plan) =
         if wish.dry_run { hub.dry_run(&wish.toml).await? } else { hub.apply(&wish.toml, &who(from)).await? };
-    Ok(app.answer(json!({ "changes": changes, "plan": plan })))
+    Ok(Json(Changed { now_ms: hub.now(), changes, plan }))
+}
+
+/// Orders.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct Orders {
+    now_ms: i64,
+    orders: Vec<OrderRow>,
 }
 
 /// The orders since the hub began, the newest first.
-#[utoipa::path(get, path = "/api/v1/orders", tag = "read", responses((status = 200, body = Object)))]
-pub(crate) async fn orders(State(app): State<App>) -> Answer {
-    Ok(app.answer(json!({ "orders": app.hub().orders.rows() })))
+#[utoipa::path(get, path = "/api/v1/orders", tag = "read", responses((status = 200, body = Orders)))]
+pub(crate) async fn orders(State(app): State<App>) -> Json<Orders> {
+    Json(Orders { now_ms: app.hub().now(), orders: app.hub().orders.rows() })
+}
+
+/// An order that was given.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct Given {
+    now_ms: i64,
+    #[serde(flatten)]
+    order: OrderRow,
 }
 
 /// A run that somebody wants now.
@@ -73,16 +120,16 @@ pub(crate) struct Wish {
 
 /// Asks an agent for a run: at once if it is light, else in the earliest span that is free.
 #[utoipa::path(post, path = "/api/v1/orders", tag = "write", request_body = Wish,
-    responses((status = 200, body = crate::hub::orders::OrderRow), (status = 400, body = Problem, content_type = "application/problem+json"),
+    responses((status = 200, body = Given), (status = 400, body = Problem, content_type = "application/problem+json"),
         (status = 404, body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn order(
     State(app): State<App>,
     ConnectInfo(from): ConnectInfo<SocketAddr>,
     body: Result<Json<Wish>, JsonRejection>,
-) -> Answer {
+) -> Result<Json<Given>, Problem> {
     let Json(wish) = body.map_err(|error| unread(&error))?;
     let name = |text: &str| text.parse::<Name>().map_err(|error| Error::Request(error.to_string()));
     let (source, target) = (name(&wish.source)?, name(&wish.target)?);
-    let row = app.hub().order_at(&source, &target, &wish.command, &who(from), None).await?;
-    Ok(app.answer(serde_json::to_value(row).unwrap_or_default()))
+    let order = app.hub().order_at(&source, &target, &wish.command, &who(from), None).await?;
+    Ok(Json(Given { now_ms: app.hub().now(), order }))
 }

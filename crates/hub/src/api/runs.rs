@@ -1,15 +1,25 @@
 //! Runs, and one of them whole.
 
+use axum::Json;
 use axum::extract::{Path, State};
-use narrows_record::RunFilter;
+use narrows_fleet::message::Run;
+use narrows_record::{RunFilter, RunRow};
 use narrows_site::Problem;
-use serde_json::json;
+use serde::Serialize;
+use utoipa::ToSchema;
 use uuid::Uuid;
 
-use super::App;
-use super::app::Answer;
 use super::query::Asked;
+use super::{App, schemas};
 use crate::Error;
+
+/// Runs.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct Runs {
+    now_ms: i64,
+    #[schema(value_type = Vec<schemas::RunRow>)]
+    runs: Vec<RunRow>,
+}
 
 /// Runs, the newest first.
 #[utoipa::path(get, path = "/api/v1/runs", tag = "read",
@@ -18,8 +28,8 @@ use crate::Error;
         ("since" = Option<String>, Query, description = "Unix ms, RFC 3339, or an age such as 24h (default)"),
         ("until" = Option<String>, Query, description = "The same; now if missing"),
         ("limit" = Option<u32>, Query, description = "At most 5000; 200 if missing")),
-    responses((status = 200, body = Object), (status = 400, body = Problem, content_type = "application/problem+json")))]
-pub(crate) async fn runs(State(app): State<App>, asked: Asked) -> Answer {
+    responses((status = 200, body = Runs), (status = 400, body = Problem, content_type = "application/problem+json")))]
+pub(crate) async fn runs(State(app): State<App>, asked: Asked) -> Result<Json<Runs>, Problem> {
     let filter = RunFilter {
         agent: asked.name("agent")?,
         target: asked.name("target")?,
@@ -28,14 +38,23 @@ pub(crate) async fn runs(State(app): State<App>, asked: Asked) -> Answer {
         limit: asked.count("limit", 200, 5_000)?,
     };
     let runs = app.hub().record.runs(&filter).await.map_err(Error::from)?;
-    Ok(app.answer(json!({ "runs": runs })))
+    Ok(Json(Runs { now_ms: app.hub().now(), runs }))
+}
+
+/// A run whole.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct OneRun {
+    now_ms: i64,
+    #[serde(flatten)]
+    #[schema(value_type = schemas::Run)]
+    run: Run,
 }
 
 /// One run with its values, routes and evidence.
 #[utoipa::path(get, path = "/api/v1/runs/{id}", tag = "read", params(("id" = String, Path, description = "The run's number")),
-    responses((status = 200, body = Object), (status = 404, body = Problem, content_type = "application/problem+json")))]
-pub(crate) async fn one(State(app): State<App>, Path(id): Path<String>) -> Answer {
+    responses((status = 200, body = OneRun), (status = 404, body = Problem, content_type = "application/problem+json")))]
+pub(crate) async fn one(State(app): State<App>, Path(id): Path<String>) -> Result<Json<OneRun>, Problem> {
     let id: Uuid = id.parse().map_err(|_| Problem::not_found("a run's number is a UUID"))?;
     let run = app.hub().record.run(id).await.map_err(Error::from)?;
-    Ok(app.answer(serde_json::to_value(run).unwrap_or_default()))
+    Ok(Json(OneRun { now_ms: app.hub().now(), run }))
 }

@@ -8,7 +8,9 @@ use narrows_fleet::keys::Name;
 use narrows_fleet::mesh::EPOCH;
 use narrows_fleet::message::{Plan, PlannedRun, Signed, Status};
 use narrows_record::Agent;
+use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
+use utoipa::ToSchema;
 
 use crate::compile::Timetable;
 use crate::error::{Error, Result};
@@ -25,6 +27,13 @@ pub(crate) struct Planner {
     pub(crate) serial: u64,
     pub(crate) begin_ms: i64,
     pub(crate) timetable: Timetable,
+}
+
+/// Who made a configuration the fleet's, and when.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+pub(crate) struct Applied {
+    at_ms: i64,
+    who: String,
 }
 
 /// What is remembered of a plan: of 10 000 of them, with 10 000 peers each, not all.
@@ -158,10 +167,24 @@ impl Hub {
     /// Makes a text the fleet's configuration, if it means something now.
     pub async fn apply(&self, toml: &str, who: &str) -> Result<(Vec<String>, crate::hub::view::PlanView)> {
         let done = self.dry_run(toml).await?;
+        let before = self.config().await?;
+        if before != toml {
+            self.record.set_setting(BEFORE, &before).await?;
+        }
         self.record.set_setting(CONFIG, toml).await?;
+        let applied = Applied { at_ms: self.now(), who: who.to_owned() };
+        self.record.set_setting(APPLIED, &serde_json::json!(applied).to_string()).await?;
         self.record.audit(who, "plan.applied", &done.0.join("; "), self.now()).await?;
         self.plan().await?;
         Ok(done)
+    }
+
+    /// The configuration that was in force before, and who made the present one when; nothing before
+    /// the first one.
+    pub(crate) async fn last_change(&self) -> Result<Option<(String, Applied)>> {
+        let applied = self.record.setting(APPLIED).await?;
+        let Ok(applied) = serde_json::from_str(&applied) else { return Ok(None) };
+        Ok(Some((self.record.setting(BEFORE).await?, applied)))
     }
 
     /// The fleet's configuration as text.
@@ -247,6 +270,10 @@ fn digest(plan: &Plan) -> [u8; 32] {
 const BUCKET: &str = "plan";
 /// The configuration, among the settings of the record.
 const CONFIG: &str = "config";
+/// The one before it.
+const BEFORE: &str = "config_before";
+/// Who made it the fleet's, and when.
+const APPLIED: &str = "config_applied";
 /// Several hosts that join at once make one plan.
 const GATHER: Duration = Duration::from_millis(500);
 /// A timetable of 24 h is made anew every 6 h.

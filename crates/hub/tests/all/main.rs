@@ -8,6 +8,7 @@ mod api;
 mod directed;
 mod fleet;
 mod leases;
+mod open_api;
 mod plans;
 mod results;
 mod world;
