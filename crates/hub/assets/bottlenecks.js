@@ -1,7 +1,7 @@
 // The links that hold paths back, with the evidence.
 
 import { ask, folded, h, post, table } from "./kit.js";
-import { ago, asked, capital, chooser, documentLink, list, named, number, order, pairLink, plural, range, share } from "./words.js";
+import { ago, asked, capital, chooser, list, named, number, order, pairLink, plural, range, runLink, share } from "./words.js";
 
 const METRICS = { capacity: "Capacity", available: "Available rate" };
 const PROOFS = {
@@ -58,7 +58,7 @@ function card(one, of) {
       ["path", (path) => pairLink(path.source, path.target)],
       [named(of.metric), (path) => (path.value === null ? "" : number(path.value, of.unit)), true],
       ["interval", (path) => (path.value === null ? "" : range(path, of.unit)), true],
-      ["result", (path) => path.run && documentLink(path.run, "JSON")],
+      ["result", (path) => path.run && runLink(path.run)],
     ], one.paths)));
 }
 

@@ -102,7 +102,7 @@ function log(entries, holder) {
     if (more.entries.length) holder.replaceChildren(...log([...entries, ...more.entries], holder));
     else older.remove();
   } }, "Older");
-  return [h("h2", {}, "Audit"), table("Who changed what; each entry holds the hash of the one before", [
+  return [h("h2", {}, "Audit"), h("p", {}, "See also ", h("a", { href: "/configuration" }, "the configuration with its last change"), " and ", h("a", { href: "/orders" }, "what was ordered"), "."), table("Who changed what; each entry holds the hash of the one before", [
     ["no.", (entry) => entry.number, true],
     ["when", (entry) => when(entry.at_ms)],
     ["who", (entry) => entry.who],

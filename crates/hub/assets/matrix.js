@@ -1,7 +1,7 @@
 // The matrix: who reaches whom with how much.
 
 import { ask, h, table, time } from "./kit.js";
-import { ago, asked, capital, chooser, documentLink, list, long, METRICS, named, number, pairLink, plural, range, said } from "./words.js";
+import { ago, asked, capital, chooser, list, long, METRICS, named, number, pairLink, plural, range, runLink, said } from "./words.js";
 import { grid, words } from "./grid.js";
 import { joinBox } from "./join.js";
 
@@ -118,7 +118,7 @@ function about(source, target, cell, of) {
     cell ? `${cell.state === "inferred" ? "As of" : "Measured"} ${time(cell.at_ms)}, ${ago(cell.at_ms, of.now_ms)}` : "The mesh measures it in one of the next epochs",
     why && [why, cell.reason].filter(Boolean).join(cell.state === "inferred" ? " " : ": "),
     cell?.pairs && plural(cell.pairs, "pair"),
-  ].filter(Boolean).join(". "), ". ", cell?.run && documentLink(cell.run, "Its result"))];
+  ].filter(Boolean).join(". "), ". ", cell?.run && runLink(cell.run, "Its result"))];
 }
 
 function sum(of, metric) {

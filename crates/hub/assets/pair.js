@@ -2,15 +2,10 @@
 
 import { amount, ask, h, lasting, post, table, time, when } from "./kit.js";
 import { chart, sum } from "./chart.js";
-import { ago, asked, capital, documentLink, METRICS, named, number, order, pairLink, pairPath, plural, range, said, unitOf } from "./words.js";
+import { ago, asked, capital, EXITS, FLAGS, METRICS, named, number, order, pairLink, pairPath, plural, range, runLink, said, unitOf } from "./words.js";
 
 const HOUR = 3600e3;
 const RANGES = { "1h": HOUR, "6h": 6 * HOUR, "24h": 24 * HOUR, "7d": 168 * HOUR, "30d": 720 * HOUR, "1y": 8760 * HOUR };
-const EXITS = {
-  done: ["good", "● done"], inconclusive: ["mark", "◐ inconclusive"], skipped: ["mark", "◌ skipped"], stopped: ["mark", "■ stopped"],
-  peer_failed: ["bad", "✕ peer failed"], host_failed: ["bad", "✕ host failed"], void: ["mark", "◐ void"],
-};
-const FLAGS = { own_load: "a loading run of ours crossed it", host_busy: "a host was busy", clock_unsynchronised: "clock not synchronised" };
 const ORDERS = ["available", "rtt", "capacity", "throughput -t 10", "hops"];
 
 export async function show(main, source, target) {
@@ -70,7 +65,7 @@ function values(pair) {
     if (value) {
       const flags = value.flags.map((flag) => FLAGS[flag] ?? flag).join(", ");
       return [h("b", {}, said(value, unit)), range(value, unit) && h("div", { class: "soft small" }, range(value, unit)),
-        h("div", { class: "soft small" }, `${ago(value.at_ms, pair.now_ms)}, `, documentLink(value.run)), flags && h("div", { class: "soft small" }, flags)];
+        h("div", { class: "soft small" }, `${ago(value.at_ms, pair.now_ms)}, `, runLink(value.run)), flags && h("div", { class: "soft small" }, flags)];
     }
     const guess = inferred.find((value) => value.metric === metric);
     return guess ? [h("b", {}, `~ ${number(guess.value, unit)}`), h("div", { class: "soft small" }, `inferred from ${guess.segment}`)] : h("span", { class: "soft" }, "not known yet");
@@ -112,7 +107,7 @@ function runs(pair) {
     ["took", (run) => lasting(run.length_ms), true],
     ["sent", (run) => amount(run.octets, "octets"), true],
     ["remarks", (run) => h("span", { class: "remark" }, [run.reason, ...run.flags.map((flag) => FLAGS[flag] ?? flag)].filter(Boolean).join("; "))],
-    ["document", (run) => documentLink(run.id, "JSON")],
+    ["report", (run) => runLink(run.id, "all of it")],
   ], pair.runs));
 }
 
@@ -120,6 +115,6 @@ function measure(pair) {
   const kind = h("select", {}, ORDERS.map((command) => h("option", {}, command)));
   const send = () => post("orders", { source: pair.source, target: pair.target, command: kind.value });
   const words = ({ at_ms, keys }) => `Ordered for ${time(at_ms)}${keys.length ? `; it keeps others off ${keys.join(", ")}` : ""}. Its result will be listed here.`;
-  return h("section", {}, h("h2", {}, "Measure now"), h("p", {}, `A run that loads the path waits for the first gap in the timetable of all that it crosses. See also `, pairLink(pair.target, pair.source), "."),
+  return h("section", {}, h("h2", {}, "Measure now"), h("p", {}, `A run that loads the path waits for the first gap in the timetable of all that it crosses. See also `, pairLink(pair.target, pair.source), " and ", h("a", { href: "/orders" }, "all orders"), "."),
     h("form", { class: "inline", onsubmit: (event) => event.preventDefault() }, h("label", {}, "What", kind), order("Measure", send, words)));
 }

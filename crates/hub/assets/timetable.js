@@ -35,6 +35,7 @@ export async function show(main) {
       h("h1", {}, plan.runs.length ? `${plural(plan.runs.length, "loading run")} in ${lasting(plan.length_ms)}` : "No loading run is planned"),
       h("p", {}, `Plan ${plan.serial}, from ${time(plan.begin_ms)}.${mesh.hosts < 2 ? "" : ` Beside it, the light mesh: each of ${plural(mesh.hosts, "host")} measures ${mesh.per_epoch} others in an hour (${list(commands) || "nothing yet"}), so each pair comes once in ${plural(mesh.cycle_epochs, "hour")}.`}`),
       plan.fault && h("p", { class: "note bad" }, h("strong", {}, "The fleet's file means nothing now: "), `${plan.fault}. The mesh goes on without it.`),
+      h("p", {}, h("a", { href: "/orders" }, "Orders by hand"), " take what this leaves free. ", h("a", { href: "/configuration" }, "The configuration"), " has the tests."),
       plan.runs.length === 0 && h("div", { class: "note" }, mesh.hosts < 2
         ? [h("p", {}, "Two hosts are needed for a run."), h("p", {}, h("a", { href: "/fleet" }, "Let hosts join"))]
         : [h("p", {}, "Loading runs are named in the fleet's file, such as this one:"), h("pre", { tabindex: "0" }, EXAMPLE),

@@ -38,6 +38,15 @@ export function number(value, unit, scale = value) {
 /** As short as a cell needs it: "940 M" is 940 Mbit/s. */
 export const brief = (value, unit) => number(value, unit).replace(/bit\/s$/, "").replace(/ octets$/, "");
 
+/** How runs end: the kind of badge, and its words. */
+export const EXITS = {
+  done: ["good", "● done"], inconclusive: ["mark", "◐ inconclusive"], skipped: ["mark", "◌ skipped"], stopped: ["mark", "■ stopped"],
+  peer_failed: ["bad", "✕ peer failed"], host_failed: ["bad", "✕ host failed"], void: ["mark", "◐ void"],
+};
+
+/** What readers have to know of a run. */
+export const FLAGS = { own_load: "a loading run of ours crossed it", host_busy: "a host was busy", clock_unsynchronised: "clock not synchronised" };
+
 const CLAIMS = { at_least: "at least ", at_most: "at most " };
 
 /** "920 to 960 Mbit/s", or nothing where the digits do not show a range; a bound has none. */
@@ -62,7 +71,7 @@ export const share = (part) => `${(100 * part).toFixed(part > 0.995 && part < 1 
 export const plural = (count, one, many = `${one}s`) => `${count} ${count === 1 ? one : many}`;
 export const pairPath = (source, target) => `/pair/${encodeURIComponent(source)}/${encodeURIComponent(target)}`;
 export const pairLink = (source, target) => h("a", { class: "pair", href: pairPath(source, target) }, `${source} → ${target}`);
-export const documentLink = (run, text = "result") => h("a", { href: `/api/v1/runs/${encodeURIComponent(run)}` }, text);
+export const runLink = (run, text = "result") => h("a", { href: `/run/${encodeURIComponent(run)}` }, text);
 export const capital = (text) => text[0].toUpperCase() + text.slice(1);
 
 /** "a, b and c". */

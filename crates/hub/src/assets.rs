@@ -35,10 +35,20 @@ pub(crate) fn add<S: Clone + Send + Sync + 'static>(router: Router<S>, assets: A
 }
 
 /// Where the shell is served; its script finds out which page that is.
-const PAGES: [&str; 7] =
-    ["/", "/pair/{source}/{target}", "/bottlenecks", "/links", "/alerts", "/timetable", "/fleet"];
+const PAGES: [&str; 10] = [
+    "/",
+    "/pair/{source}/{target}",
+    "/run/{id}",
+    "/bottlenecks",
+    "/links",
+    "/alerts",
+    "/timetable",
+    "/orders",
+    "/configuration",
+    "/fleet",
+];
 
-const FILES: [File; 13] = [
+const FILES: [File; 16] = [
     File { name: "fleet.css", kind: STYLE, content: include_bytes!("../assets/fleet.css") },
     File { name: "app.js", kind: SCRIPT, content: include_bytes!("../assets/app.js") },
     File { name: "words.js", kind: SCRIPT, content: include_bytes!("../assets/words.js") },
@@ -51,5 +61,8 @@ const FILES: [File; 13] = [
     File { name: "alerts.js", kind: SCRIPT, content: include_bytes!("../assets/alerts.js") },
     File { name: "links.js", kind: SCRIPT, content: include_bytes!("../assets/links.js") },
     File { name: "timetable.js", kind: SCRIPT, content: include_bytes!("../assets/timetable.js") },
+    File { name: "orders.js", kind: SCRIPT, content: include_bytes!("../assets/orders.js") },
+    File { name: "config.js", kind: SCRIPT, content: include_bytes!("../assets/config.js") },
+    File { name: "run.js", kind: SCRIPT, content: include_bytes!("../assets/run.js") },
     File { name: "fleet.js", kind: SCRIPT, content: include_bytes!("../assets/fleet.js") },
 ];

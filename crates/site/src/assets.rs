@@ -90,13 +90,14 @@ pub const SCRIPT: &str = "text/javascript; charset=utf-8";
 /// The media type of styles.
 pub const STYLE: &str = "text/css; charset=utf-8";
 
-/// What all pages use: elements and words, charts, the frame of a page with sign-in and news.
-pub const KIT: [File; 7] = [
+/// What all pages use: elements and words, charts, reports of runs, the frame of a page with sign-in and news.
+pub const KIT: [File; 8] = [
     File { name: "style.css", kind: STYLE, content: include_bytes!("../assets/style.css") },
     File { name: "uPlot.min.css", kind: STYLE, content: include_bytes!("../assets/uplot/uPlot.min.css") },
     File { name: "uPlot.iife.min.js", kind: SCRIPT, content: include_bytes!("../assets/uplot/uPlot.iife.min.js") },
     File { name: "icon.svg", kind: "image/svg+xml", content: include_bytes!("../assets/icon.svg") },
     File { name: "kit.js", kind: SCRIPT, content: include_bytes!("../assets/kit.js") },
     File { name: "chart.js", kind: SCRIPT, content: include_bytes!("../assets/chart.js") },
+    File { name: "report.js", kind: SCRIPT, content: include_bytes!("../assets/report.js") },
     File { name: "frame.js", kind: SCRIPT, content: include_bytes!("../assets/frame.js") },
 ];

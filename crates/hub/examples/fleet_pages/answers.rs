@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use crate::made_up::{Fleet, HOUR, Known, MINUTE, NOW, State, chance};
+use crate::reports::one_run;
 
 /// What is asked beside the path.
 pub(crate) type Query = BTreeMap<String, String>;
@@ -27,8 +28,9 @@ impl Fleet {
             "audit" => audit(query, self.sites.is_empty()),
             "alerts" => self.alerts(),
             "silences" => self.silences(),
-            "orders" => json!({ "orders": [] }),
-            _ => json!({ "id": path.strip_prefix("runs/")?, "schema": "narrows.run/1", "kind": "available" }),
+            "orders" => self.orders(),
+            "config" => self.config(),
+            _ => one_run(path.strip_prefix("runs/")?),
         };
         answer["now_ms"] = json!(NOW);
         Some(answer)
@@ -280,9 +282,7 @@ impl Fleet {
             "rule": "core-low", "silenced": false, "notify": ["chat", "ops"] });
         let path = json!({ "state": "firing", "since_ms": NOW - 3 * MINUTE, "text": "lon-1 to lon-3: no answer since 20:02.", "bottleneck": null,
             "pairs": [{ "source": "lon-1", "target": "lon-3" }], "rule": "no-answer", "silenced": true, "notify": ["ops"] });
-        let channel = |name: &str, failed: u64, fault: Option<&str>| {
-            json!({ "name": name, "delivered": 31, "failed": failed, "undelivered": 0, "last_ms": NOW - 12 * MINUTE, "fault": fault })
-        };
+        let channel = |name: &str, failed: u64, fault: Option<&str>| json!({ "name": name, "delivered": 31, "failed": failed, "undelivered": 0, "last_ms": NOW - 12 * MINUTE, "fault": fault });
         let channels = json!([channel("chat", 0, None), channel("ops", 2, Some("mail.example:587: nobody answers"))]);
         if self.idle() {
             return json!({ "alerts": [], "channels": [] });

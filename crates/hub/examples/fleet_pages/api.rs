@@ -50,8 +50,9 @@ fn api() -> Router<App> {
     Router::new()
         .route("/api/v1/session", post(sign_in))
         .route("/api/v1/stream", get(async |State(app): State<App>| app.feed.follow()))
+        .route("/api/v1/config", get(answer_config).post(configure))
         .route("/api/v1/tokens", post(async move || Json(json!({ "join": join }))))
-        .route("/api/v1/orders", post(order))
+        .route("/api/v1/orders", get(answer_orders).post(order))
         .route("/api/v1/bottlenecks/{id}/prove", post(async || Json(json!({ "id": "order" }))))
         .route("/api/v1/silences", get(answer_silences).post(silence))
         .route("/api/v1/silences/{id}/end", post(async || Json(json!({ "ended": 3 }))))
@@ -65,6 +66,21 @@ async fn answer(
     Query(query): Query<crate::answers::Query>,
 ) -> Result<Json<Value>, Problem> {
     app.fleet.answer(&path, &query).map(Json).ok_or_else(|| Problem::not_found("no agent is called so"))
+}
+
+async fn answer_orders(State(app): State<App>) -> Json<Value> {
+    Json(app.fleet.answer("orders", &crate::answers::Query::new()).unwrap_or_default())
+}
+
+async fn answer_config(State(app): State<App>) -> Json<Value> {
+    Json(app.fleet.answer("config", &crate::answers::Query::new()).unwrap_or_default())
+}
+
+/// What it would change is all that a made-up fleet can say.
+async fn configure(Json(wish): Json<Value>) -> Result<Json<Value>, Problem> {
+    let config = narrows_fleet::config::Config::read(wish["toml"].as_str().unwrap_or_default());
+    config.map_err(|error| Problem::bad_request(&error.to_string()))?;
+    Ok(Json(json!({ "changes": ["ams-1 to edge-1: throughput -t 10: 4 -> 8 runs a day"], "plan": {} })))
 }
 
 async fn answer_silences(State(app): State<App>) -> Json<Value> {

@@ -7,6 +7,7 @@ mod api;
 #[path = "../../src/assets.rs"]
 mod assets;
 mod made_up;
+mod reports;
 
 use std::sync::Arc;
 

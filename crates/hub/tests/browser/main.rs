@@ -11,5 +11,7 @@ mod cdp;
 #[path = "../../examples/fleet_pages/made_up.rs"]
 mod made_up;
 mod pages;
+#[path = "../../examples/fleet_pages/reports.rs"]
+mod reports;
 mod site;
 mod use_them;

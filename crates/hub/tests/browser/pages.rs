@@ -16,7 +16,7 @@ use crate::site::Site;
 /// A fleet, and names and paths of its pages.
 type Case = (fn() -> Fleet, &'static [(&'static str, &'static str)]);
 
-const PAGES: [(&str, &str); 9] = [
+const PAGES: [(&str, &str); 12] = [
     ("matrix", "/"),
     ("age", "/?metric=rtt&shade=age"),
     ("pair", "/pair/ams-1/fra-1"),
@@ -24,6 +24,9 @@ const PAGES: [(&str, &str); 9] = [
     ("links", "/links"),
     ("alerts", "/alerts"),
     ("timetable", "/timetable"),
+    ("run", "/run/019ab000-0001-7000-8000-00000000abcd"),
+    ("orders", "/orders"),
+    ("configuration", "/configuration"),
     ("fleet", "/fleet"),
     ("missing", "/pair/ams-1/nobody"),
 ];
@@ -34,12 +37,14 @@ const YOUNG: [(&str, &str); 4] = [
     ("young-fleet", "/fleet"),
 ];
 const ALONE: [(&str, &str); 2] = [("alone-matrix", "/"), ("alone-timetable", "/timetable")];
-const EMPTY: [(&str, &str); 6] = [
+const EMPTY: [(&str, &str); 8] = [
     ("empty-matrix", "/"),
     ("empty-bottlenecks", "/bottlenecks"),
     ("empty-links", "/links"),
     ("empty-alerts", "/alerts"),
     ("empty-timetable", "/timetable"),
+    ("empty-orders", "/orders"),
+    ("empty-configuration", "/configuration"),
     ("empty-fleet", "/fleet"),
 ];
 const LARGE: [(&str, &str); 2] = [("sites", "/"), ("hundred", "/?by=host")];
@@ -121,10 +126,13 @@ const CLIPPED: &str = "[...document.querySelectorAll('main *')].filter((one) =>
 #[ignore = "lab: needs chromium-headless-shell"]
 fn every_stop_of_the_tab_key_in_a_fleet_has_a_ring() {
     let mut tab = Tab::open();
-    let wanted: [(&str, &[&str]); 5] = [
+    let wanted: [(&str, &[&str]); 8] = [
         ("/", &["skip", "A", "SELECT", "TD", "wide-table"]),
         ("/pair/ams-1/fra-1", &["chart", "SUMMARY", "SELECT", "BUTTON"]),
         ("/alerts", &["SUMMARY", "SELECT", "BUTTON"]),
+        ("/run/019ab000-0001-7000-8000-00000000abcd", &["A", "SUMMARY", "wide-table"]),
+        ("/orders", &["A", "wide-table"]),
+        ("/configuration", &["diff", "TEXTAREA", "first"]),
         ("/timetable", &["INPUT", "BUTTON"]),
         ("/fleet", &["BUTTON", "PRE"]),
     ];

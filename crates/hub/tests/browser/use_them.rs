@@ -167,12 +167,26 @@ fn buttons_say_what_became_of_the_order() {
     tab.show(&site.url("/timetable"), 1280, false);
     press(&mut tab, "[data-key=\"host.ams-2\"]", "Runs of host.ams-2");
     assert_eq!(tab.evaluate("document.activeElement.dataset.key"), "host.ams-2");
+    tab.show(&site.url("/configuration"), 1280, false);
+    press(&mut tab, "form button.first", "4 -> 8 runs a day");
+    press(&mut tab, "form button:not(.first)", "Applied.");
     let site = Site::of(Fleet::small());
     tab.show(&site.url("/fleet"), 1280, false);
     press(&mut tab, ".join button.first", "nw1.5e5e");
     press(&mut tab, "[aria-label=\"Revoke ams-1\"]", "Really revoke?");
     press(&mut tab, "[aria-label=\"Really revoke ams-1?\"]", "ams-1 is revoked");
     assert!(tab.said.is_empty(), "{:#?}", tab.said);
+}
+
+#[test]
+#[ignore = "lab: needs chromium-headless-shell"]
+fn a_text_that_means_nothing_is_not_applied() {
+    let site = Site::of(Fleet::small());
+    let mut tab = Tab::open();
+    tab.show(&site.url("/configuration"), 1280, false);
+    tab.evaluate("document.querySelector('textarea').value = '[[test]]'");
+    press(&mut tab, "form button.first", "missing field");
+    assert_eq!(tab.evaluate("document.querySelector('form button:not(.first)').hidden"), true);
 }
 
 /// The rules that the page shows for a beginning are some.
