@@ -5,6 +5,7 @@ mod alerts;
 mod app;
 mod fleet;
 mod links;
+mod matrices;
 mod matrix;
 mod plans;
 mod query;

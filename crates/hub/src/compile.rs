@@ -172,13 +172,16 @@ impl Input<'_> {
             ..Timetable::default()
         };
         let (mut requests, mut of) = (Vec::new(), Vec::new());
+        let mut has: BTreeMap<usize, Vec<Stamp<HubClock>>> = BTreeMap::new();
+        for (number, _, run) in &kept {
+            has.entry(*number).or_default().push(stamp(run.at_ms));
+        }
         let from = stamp(self.begin_ms.max(self.now_ms));
         let rest = LENGTH.saturating_sub(from.since(stamp(self.begin_ms)));
         for (number, want) in wants.iter().enumerate() {
             let kind = want.command.words()[0].clone();
             let succeeded = self.succeeded.get(&(kind, want.source.clone(), want.target.clone())).copied().map(stamp);
-            let has: Vec<Stamp<HubClock>> =
-                kept.iter().filter(|(of, ..)| *of == number).map(|(_, _, run)| stamp(run.at_ms)).collect();
+            let has = has.get(&number).map_or(&[][..], Vec::as_slice);
             for (earliest, latest) in windows(want.every, succeeded, from, rest) {
                 if !has.iter().any(|at| (earliest..latest).contains(at)) {
                     requests.push(room.request(want, requests.len() as u64, (earliest, latest), succeeded));
@@ -218,19 +221,23 @@ impl Input<'_> {
         for span in self.reservations {
             reserved.entry(span.run).or_default().insert(&span.key);
         }
+        // Of a pair there are few wants, of a fleet many.
+        let mut of_pair: BTreeMap<(&Name, &Name), Vec<usize>> = BTreeMap::new();
+        for (number, want) in wants.iter().enumerate() {
+            of_pair.entry((want.source, want.target)).or_default().push(number);
+        }
         let end = self.begin_ms + i64::try_from(LENGTH.as_millis()).unwrap_or(i64::MAX);
         let mut kept = Vec::new();
         for (agent, run) in self.placed.iter().filter(|(_, run)| (self.now_ms..end).contains(&run.at_ms)) {
-            let same = |want: &Want<'_>| {
-                let resources: BTreeSet<Resource> = run.keys.iter().map(resource_of).collect();
-                want.source == agent
-                    && *want.target == run.target
-                    && want.command.words() == run.command
-                    && resources.iter().eq(&want.resources)
+            let resources: BTreeSet<Resource> = run.keys.iter().map(resource_of).collect();
+            let same = |number: &&usize| {
+                let want = &wants[**number];
+                want.command.words() == run.command && resources.iter().eq(&want.resources)
             };
             let holds = reserved.get(&run.id).is_some_and(|keys| run.keys.iter().all(|key| keys.contains(key)));
-            if let Some(number) = wants.iter().position(same).filter(|_| holds) {
-                kept.push((number, agent, run));
+            let of_this = of_pair.get(&(agent, &run.target)).map_or(&[][..], Vec::as_slice);
+            if let Some(number) = of_this.iter().find(same).filter(|_| holds) {
+                kept.push((*number, agent, run));
             }
         }
         kept

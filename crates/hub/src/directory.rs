@@ -49,6 +49,16 @@ impl Directory {
         *self.agents.write().unwrap_or_else(PoisonError::into_inner) = agents;
     }
 
+    /// A host that joined just now.
+    pub(crate) fn add(&self, agent: Agent) {
+        self.agents.write().unwrap_or_else(PoisonError::into_inner).insert(agent.name.clone(), agent);
+    }
+
+    /// Whether it ever was in the fleet.
+    pub(crate) fn has(&self, name: &Name) -> bool {
+        self.agents.read().unwrap_or_else(PoisonError::into_inner).contains_key(name)
+    }
+
     pub(crate) fn get(&self, name: &Name) -> Option<Agent> {
         self.agents.read().unwrap_or_else(PoisonError::into_inner).get(name).cloned()
     }

@@ -19,6 +19,7 @@ pub(crate) mod view;
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
@@ -117,6 +118,8 @@ pub struct Hub {
     pub(crate) plan_wanted: Notify,
     /// Results came: locate again.
     pub(crate) news: Notify,
+    /// Counts whatever changes what pages show of paths.
+    changes: AtomicU64,
     pub(crate) clock: Clock,
     tell: Tell,
     cut: Cut,
@@ -157,6 +160,7 @@ impl Hub {
             counters: Counters::default(),
             plan_wanted: Notify::new(),
             news: Notify::new(),
+            changes: AtomicU64::new(0),
             clock: parts.clock,
             tell: parts.tell,
             cut: parts.cut,
@@ -180,6 +184,15 @@ impl Hub {
         }
     }
 
+    /// What pages show of paths is not what it was.
+    pub(crate) fn changed(&self) {
+        self.changes.fetch_add(1, Ordering::Release);
+    }
+
+    pub(crate) fn changes(&self) -> u64 {
+        self.changes.load(Ordering::Acquire)
+    }
+
     pub(crate) fn note_serial(&self, agent: &Name, serial: u64) {
         self.serials.lock().unwrap_or_else(PoisonError::into_inner).insert(agent.clone(), serial);
     }
@@ -191,6 +204,7 @@ impl Hub {
 
     pub(crate) fn note_sites(&self, sites: BTreeMap<Name, Name>) {
         *self.sites.lock().unwrap_or_else(PoisonError::into_inner) = sites;
+        self.changed();
     }
 
     pub(crate) fn site_of(&self, host: &Name) -> Option<Name> {
@@ -228,6 +242,7 @@ impl Hub {
         let agent = self.directory.get(name).ok_or_else(|| Error::Missing(format!("agent \"{name}\"")))?;
         self.record.set_state(name, state).await?;
         let changed = self.directory.change(name, |agent| agent.state = state);
+        self.changed();
         (self.cut)(&agent.public_key);
         self.record.audit(who, what, name.as_str(), self.now()).await?;
         if let Some(agent) = changed {

@@ -1,6 +1,7 @@
 //! Steps 4 and 5: what to measure next.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::cmp::Ordering;
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 
 use narrows_units::to_u32;
 use serde::{Deserialize, Serialize};
@@ -45,16 +46,25 @@ pub fn next_runs(graph: &Graph, estimate: &Estimate, octets: impl Fn(Pair) -> f6
     }
     let mut answered = vec![false; questions.len()];
     let mut chosen = Vec::new();
+    let open = |list: &[(usize, f64)], answered: &[bool]| -> f64 {
+        list.iter().filter(|(at, _)| !answered[*at]).map(|(_, gain)| gain).sum()
+    };
+    // Gains only fall: a pair whose gain is what it was is still the best one (lazy greedy
+    // [Minoux78]).
+    let mut best: BinaryHeap<Gain> =
+        gains.iter().map(|(pair, list)| Gain { gain: open(list, &answered), pair: *pair }).collect();
     while chosen.len() < limit {
-        let open =
-            |list: &[(usize, f64)]| -> f64 { list.iter().filter(|(at, _)| !answered[*at]).map(|(_, gain)| gain).sum() };
-        let best = gains.iter().map(|(pair, list)| (open(list), *pair)).max_by(|one, other| one.0.total_cmp(&other.0));
-        let Some((gain, pair)) = best.filter(|(gain, _)| *gain > 0.0) else {
+        let Some(Gain { gain, pair }) = best.pop().filter(|best| best.gain > 0.0) else {
             break;
         };
         debug_assert!(gain.is_finite());
-        for (at, _) in gains.remove(&pair).unwrap_or_default() {
-            answered[at] = true;
+        let now = open(&gains[&pair], &answered);
+        if now < gain {
+            best.push(Gain { gain: now, pair });
+            continue;
+        }
+        for (at, _) in &gains[&pair] {
+            answered[*at] = true;
         }
         chosen.push(pair);
     }
@@ -87,6 +97,32 @@ pub fn next_hops(graph: &Graph, estimate: &Estimate, tried: &BTreeSet<Pair>, lim
     }
     runs
 }
+
+/// What a run over a pair gains per octet; of equal ones the later pair is the greater.
+struct Gain {
+    gain: f64,
+    pair: Pair,
+}
+
+impl Ord for Gain {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.gain.total_cmp(&other.gain).then(self.pair.cmp(&other.pair))
+    }
+}
+
+impl PartialOrd for Gain {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Gain {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+
+impl Eq for Gain {}
 
 /// Something that a run over the right pair answers.
 struct Question {

@@ -8,6 +8,7 @@ use axum::http::StatusCode;
 use narrows_bus::embedded;
 use narrows_site::{Feed, Problem, Site};
 
+use super::matrices::Matrices;
 use crate::error::Error;
 use crate::hub::Hub;
 
@@ -23,11 +24,12 @@ struct Shared {
     feed: Feed,
     bus: Option<embedded::Server>,
     open_api: String,
+    matrices: Matrices,
 }
 
 impl App {
     pub(crate) fn new(hub: Arc<Hub>, site: Site, feed: Feed, bus: Option<embedded::Server>, open_api: String) -> Self {
-        Self { shared: Arc::new(Shared { hub, site, feed, bus, open_api }) }
+        Self { shared: Arc::new(Shared { hub, site, feed, bus, open_api, matrices: Matrices::default() }) }
     }
 
     pub(crate) fn hub(&self) -> &Arc<Hub> {
@@ -41,6 +43,10 @@ impl App {
     /// The bus in this process, if there is one.
     pub(crate) fn bus(&self) -> Option<&embedded::Server> {
         self.shared.bus.as_ref()
+    }
+
+    pub(crate) fn matrices(&self) -> &Matrices {
+        &self.shared.matrices
     }
 
     pub(crate) fn open_api(&self) -> &str {

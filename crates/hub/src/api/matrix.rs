@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use axum::Json;
 use axum::extract::State;
+use axum::http::header;
+use axum::response::{IntoResponse as _, Response};
 use narrows_fleet::keys::Name;
 use narrows_fleet::message::{Claim, Exit, Hop};
 use narrows_record::{Latest, Point, Range, RunFilter, RunRow};
@@ -57,8 +59,14 @@ pub(crate) struct Matrix {
     params(("metric" = Option<String>, Query, description = "`available` if missing"),
         ("by" = Option<String>, Query, description = "`host` or `site`; hosts up to 50 of them if missing")),
     responses((status = 200, body = Matrix), (status = 400, body = Problem, content_type = "application/problem+json")))]
-pub(crate) async fn matrix(State(app): State<App>, asked: Asked) -> Result<Json<Matrix>, Problem> {
+pub(crate) async fn matrix(State(app): State<App>, asked: Asked) -> Result<Response, Problem> {
     let metric = asked.metric(Metric::AvailableIpCapacity)?;
+    let question = ["metric", "by"].map(|key| asked.text(key).unwrap_or_default().to_owned());
+    let text = app.matrices().answer(app.hub(), question, || fresh(&app, metric, &asked)).await?;
+    Ok(([(header::CONTENT_TYPE, "application/json")], text).into_response())
+}
+
+async fn fresh(app: &App, metric: Metric, asked: &Asked) -> Result<Matrix, Problem> {
     let hub = app.hub();
     let mut hosts: Vec<Name> = hub.directory.members().into_iter().map(|agent| agent.name).collect();
     hosts.sort();
@@ -68,9 +76,8 @@ pub(crate) async fn matrix(State(app): State<App>, asked: Asked) -> Result<Json<
         Some("site") => "site",
         Some(_) => return Err(Problem::bad_request("`by` is `host` or `site`")),
     };
-    let (names, cells) =
-        if by == "site" { of_sites(&app, metric).await? } else { of_hosts(&app, metric, hosts).await? };
-    Ok(Json(Matrix {
+    let (names, cells) = if by == "site" { of_sites(app, metric).await? } else { of_hosts(app, metric, hosts).await? };
+    Ok(Matrix {
         now_ms: hub.now(),
         metric: asked.text("metric").unwrap_or("available").to_owned(),
         unit: metric.unit(),
@@ -78,7 +85,7 @@ pub(crate) async fn matrix(State(app): State<App>, asked: Asked) -> Result<Json<
         sources: names.clone(),
         targets: names,
         cells,
-    }))
+    })
 }
 
 async fn of_sites(app: &App, metric: Metric) -> Result<(Vec<Name>, Vec<Cell>), Problem> {
@@ -132,24 +139,23 @@ async fn of_hosts(app: &App, metric: Metric, hosts: Vec<Name>) -> Result<(Vec<Na
         }
     }
     let found = hub.tomography.found();
-    for source in &hosts {
-        for target in hosts.iter().filter(|target| *target != source) {
-            if let Some(inferred) = found.infer(metric, source, target) {
-                let cell = cells.entry((source.clone(), target.clone())).or_default();
-                if cell.value.is_none() {
-                    *cell = Cell {
-                        source: source.to_string(),
-                        target: target.to_string(),
-                        state: "inferred",
-                        value: Some(inferred.value.as_f64()),
-                        low: Some(inferred.low.as_f64()),
-                        high: Some(inferred.high.as_f64()),
-                        at_ms: now,
-                        reason: Some(format!("by {}", bottlenecks::name(&found.network, inferred.segment))),
-                        ..Cell::default()
-                    };
-                }
-            }
+    for (source, target, inferred) in found.inferred(metric) {
+        if !known(source) || !known(target) {
+            continue;
+        }
+        let cell = cells.entry((source.clone(), target.clone())).or_default();
+        if cell.value.is_none() {
+            *cell = Cell {
+                source: source.to_string(),
+                target: target.to_string(),
+                state: "inferred",
+                value: Some(inferred.value.as_f64()),
+                low: Some(inferred.low.as_f64()),
+                high: Some(inferred.high.as_f64()),
+                at_ms: now,
+                reason: Some(format!("by {}", bottlenecks::name(&found.network, inferred.segment))),
+                ..Cell::default()
+            };
         }
     }
     Ok((hosts, cells.into_values().collect()))

@@ -104,6 +104,7 @@ impl Hub {
         }
         self.judge_rules(runs, now);
         self.counters.lag(lag);
+        self.changed();
         self.news.notify_one();
         agents.into_iter().cloned().collect()
     }
@@ -126,7 +127,7 @@ impl Hub {
         if run.agent.as_str() != agent || run.kind != kind || delivery.id != run.id.to_string() {
             return wrong("agent, kind or id are not those of its subject");
         }
-        if self.directory.get(&run.agent).is_none() || self.directory.get(&run.target).is_none() {
+        if !self.directory.has(&run.agent) || !self.directory.has(&run.target) {
             return wrong("its agent or its target was never in the fleet");
         }
         Ok(run)

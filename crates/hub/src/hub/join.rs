@@ -33,7 +33,8 @@ impl Hub {
         let agent = self.record.join(&token.hash(), &agent, now).await?;
         let text = format!("{} at {}, version {}", agent.name, agent.address, join.version);
         self.record.audit(agent.name.as_str(), "agent.joined", &text, now).await?;
-        self.directory.replace(self.record.agents().await?);
+        self.directory.add(agent.clone());
+        self.changed();
         self.tell_agent(&agent);
         self.plan_wanted.notify_one();
         Ok(Joined {

@@ -71,6 +71,18 @@ impl Findings {
         }
     }
 
+    /// The values of all pairs that were traced and not measured.
+    pub(crate) fn inferred(&self, metric: Metric) -> Vec<(&Name, &Name, Inferred)> {
+        let Some(located) = self.of(metric) else { return Vec::new() };
+        let (network, pairs) = (&self.network, self.network.graph.routes().map(|(pair, _)| pair));
+        let unmeasured = pairs.filter(|pair| !located.latest.contains_key(pair));
+        let value = |pair: Pair| {
+            let inferred = located.estimate.infer(&network.graph, pair)?;
+            Some((network.name(pair.source), network.name(pair.target), inferred))
+        };
+        unmeasured.filter_map(value).collect()
+    }
+
     /// The value of a pair that nobody measured.
     pub(crate) fn infer(&self, metric: Metric, source: &Name, target: &Name) -> Option<Inferred> {
         let pair = self.network.pair(source, target)?;
@@ -115,6 +127,7 @@ impl Hub {
         let found = Arc::new(Findings { network, capacity, available });
         *self.tomography.now.write().unwrap_or_else(PoisonError::into_inner) = Arc::clone(&found);
         self.tomography.ready.store(true, Ordering::Relaxed);
+        self.changed();
         self.judge_alerts(&found, now);
         Ok(walked)
     }
