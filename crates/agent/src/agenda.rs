@@ -17,7 +17,7 @@ use std::time::Duration;
 use narrows_fleet::clock::Hub;
 use narrows_fleet::keys::{Key, Name};
 use narrows_fleet::mesh::{EPOCH, Mesh};
-use narrows_fleet::message::{Order, Origin, Plan};
+use narrows_fleet::message::{Order, Origin, Peer, Plan};
 use narrows_fleet::timetable::{Basis, Own};
 use narrows_stat::SplitMix64;
 use narrows_units::Stamp;
@@ -30,6 +30,8 @@ use crate::chance::below_ms;
 pub(crate) struct Job {
     pub(crate) origin: Origin,
     pub(crate) target: Name,
+    /// How to reach it, if an order says so.
+    pub(crate) peer: Option<Peer>,
     pub(crate) words: Vec<String>,
     /// What it leases; nothing for a light run.
     pub(crate) keys: Vec<Key>,
@@ -68,6 +70,8 @@ pub(crate) struct Agenda {
     tries: BTreeMap<Pair, Try>,
     /// The serial of the plan, and when it came.
     plan: (u64, i64),
+    /// The mesh of that plan: of 10 000 hosts it takes a while to shuffle.
+    mesh: Mesh,
     /// Loading runs that begin before are over.
     loads_from_ms: i64,
     /// Nothing that is due at once begins before.
@@ -89,6 +93,7 @@ impl Agenda {
             measured,
             tries: BTreeMap::new(),
             plan: (0, now_ms),
+            mesh: Mesh::new(0, 0),
             loads_from_ms: now_ms,
             pause_ms: now_ms,
         }
@@ -104,6 +109,7 @@ impl Agenda {
         if self.plan.0 != plan.serial {
             // Peers may have come, or moved.
             self.plan = (plan.serial, now_ms);
+            self.mesh = Mesh::new(plan.hosts(), plan.seed);
             self.tries.clear();
         }
         let heavy = self.orders.iter().map(ordered).chain(self.planned(plan)).min_by_key(|job| job.at_ms);
@@ -167,6 +173,7 @@ impl Agenda {
         Some(Job {
             origin: if basis == Basis::Reserved { Origin::Planned } else { Origin::Repeated },
             target: run.target.clone(),
+            peer: None,
             words: run.command.clone(),
             keys: run.keys.clone(),
             octets: run.octets,
@@ -178,16 +185,14 @@ impl Agenda {
 
     /// The light run that is due first.
     fn light(&self, plan: &Plan, now_ms: i64) -> Option<Job> {
-        let hosts = u32::try_from(plan.peers.len()).unwrap_or(u32::MAX);
-        let mesh = Mesh::new(hosts, plan.seed);
         let epoch_ms = i64::try_from(EPOCH.as_millis()).unwrap_or(i64::MAX);
         let epoch = now_ms.saturating_sub(plan.mesh_began_ms).div_euclid(epoch_ms).max(0);
         let begin_ms = plan.mesh_began_ms + epoch * epoch_ms;
         let mut jobs = Vec::new();
         // The next epoch too, so that there is always something to wait for.
         for (number, begin_ms) in [(epoch, begin_ms), (epoch + 1, begin_ms + epoch_ms)] {
-            for visit in mesh.visits(plan.place, number.unsigned_abs()) {
-                let Some(peer) = plan.peers.get(visit.target as usize) else { continue };
+            for visit in self.mesh.visits(plan.place, number.unsigned_abs()) {
+                let Some(peer) = plan.peer_at(visit.target) else { continue };
                 let start_ms = begin_ms + i64::try_from(visit.start.as_millis()).unwrap_or(0);
                 for words in &plan.mesh {
                     let at_ms = match self.measured.get(&(peer.name.clone(), words.join(" "))) {
@@ -218,6 +223,7 @@ impl Agenda {
         Job {
             origin,
             target: target.clone(),
+            peer: None,
             words: words.to_vec(),
             keys: Vec::new(),
             octets: 0,
@@ -232,6 +238,7 @@ fn ordered(order: &Order) -> Job {
     Job {
         origin: Origin::Order(order.id),
         target: order.target.clone(),
+        peer: order.peer.clone(),
         words: order.command.clone(),
         keys: order.keys.clone(),
         octets: order.octets,

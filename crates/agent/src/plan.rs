@@ -60,8 +60,7 @@ pub fn plan(signed: &Signed, joined: &Joined, limits: &Limits, last: u64, now_ms
     if plan.not_after_ms <= now_ms {
         return Err(Refusal::Expired);
     }
-    let place = usize::try_from(plan.place).unwrap_or(usize::MAX);
-    if plan.peers.get(place).is_none_or(|peer| peer.name != plan.agent) {
+    if plan.peer_at(plan.place).is_none_or(|peer| peer.name != plan.agent) {
         return Err(Refusal::Malformed("its place among the peers is another agent's".to_owned()));
     }
     within(&plan, limits).map_err(Refusal::Limits)?;
@@ -75,6 +74,9 @@ pub fn order(signed: &Signed, joined: &Joined, limits: &Limits, now_ms: i64) -> 
     of_us(&order.tenant, &order.agent, joined)?;
     if order.not_after_ms <= now_ms {
         return Err(Refusal::Expired);
+    }
+    if order.peer.as_ref().is_some_and(|peer| peer.name != order.target) {
+        return Err(Refusal::Malformed("its peer is not its target".to_owned()));
     }
     leased(&order.command, &order.agent, &order.target, &order.keys)?;
     if !limits.target(&order.target) {

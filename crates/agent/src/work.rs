@@ -91,7 +91,7 @@ impl Worker {
         }
         let id = run_id(now_ms);
         shared.about().running = Some(id);
-        let peer = plan.peers.iter().find(|peer| peer.name == job.target);
+        let peer = job.peer.as_ref().or_else(|| plan.peers.iter().find(|peer| peer.name == job.target));
         let words = checked(&job.words, &shared.limits);
         let (report, routes) = match (peer, words) {
             (Some(peer), Ok(words)) => self.measure(job, id, peer, words).await,

@@ -60,6 +60,7 @@ fn plan() -> Plan {
     let peer = |host: &str, keys| Peer {
         name: name(host),
         address: format!("{host}.example:8620"),
+        place: Some(u32::from(host != "ams-1")),
         site: Some(name("ams")),
         keys,
     };
@@ -84,6 +85,7 @@ fn plan() -> Plan {
         seed: 42,
         mesh_began_ms: AT_MS,
         place: 0,
+        mesh_hosts: Some(2),
         peers: vec![peer("ams-1", Vec::new()), peer("fra-1", vec![key.clone()])],
         mesh: vec![words("rtt"), words("available")],
         directed: vec![Directed { target: name("fra-1"), command: words("capacity"), every_ms: Some(86_400_000) }],
@@ -105,6 +107,7 @@ fn messages_of_a_fleet_are_kept() {
         id: ID,
         serial: 4,
         target: name("fra-1"),
+        peer: plan().peers.pop(),
         command: words("throughput -t 10"),
         keys: vec![name("host.ams-1")],
         at_ms: AT_MS,

@@ -16,6 +16,7 @@ fn plan(hosts: u32) -> Plan {
     let peers = (0..hosts).map(|host| Peer {
         name: name(&format!("h{host}")),
         address: format!("192.0.2.{host}:8620"),
+        place: None,
         site: None,
         keys: Vec::new(),
     });
@@ -31,6 +32,7 @@ fn plan(hosts: u32) -> Plan {
         seed: 7,
         mesh_began_ms: BEGAN,
         place: 0,
+        mesh_hosts: None,
         peers: peers.collect(),
         mesh: vec![words("rtt"), words("available")],
         directed: Vec::new(),
@@ -157,4 +159,19 @@ fn what_is_postponed_lets_others_pass() {
     agenda.ended(&first, Ended::Postponed { until_ms: BEGAN + 3_000 }, BEGAN);
     let second = agenda.next(&plan, BEGAN).unwrap();
     assert!(text(&second) != text(&first) && second.at_ms <= BEGAN);
+}
+
+/// A large fleet's plan names those whose turn comes, by their places.
+#[test]
+fn the_mesh_is_the_same_when_a_plan_names_few_of_its_hosts() {
+    let whole = plan(300);
+    let mesh = Mesh::new(300, whole.seed);
+    let near: Vec<u32> = (0..2).flat_map(|epoch| mesh.visits(0, epoch)).map(|visit| visit.target).collect();
+    let named = |place: u32| place == 0 || near.contains(&place);
+    let peers = (0..).zip(whole.peers.clone()).filter(|(place, _)| named(*place));
+    let peers = peers.map(|(place, peer)| Peer { place: Some(place), ..peer }).collect();
+    let few = Plan { mesh_hosts: Some(300), peers, ..whole.clone() };
+    assert!(few.peers.len() < 30 && few.hosts() == 300);
+    let [all, some] = [&whole, &few].map(|plan| work(&mut agenda(BEGAN), plan, BEGAN, BEGAN + 2 * 3_600_000));
+    assert!(all.len() > 40 && all == some, "{} runs, {} runs", all.len(), some.len());
 }

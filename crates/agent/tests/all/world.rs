@@ -179,6 +179,7 @@ impl World {
     /// A plan for one of these agents, with nothing but the mesh.
     pub(crate) fn plan(&self, agents: &[&str], agent: &str, serial: u64) -> Plan {
         let peers = agents.iter().map(|agent| Peer {
+            place: None,
             name: name(agent),
             address: format!("{agent}:8620"),
             site: None,
@@ -196,6 +197,7 @@ impl World {
             seed: 7,
             mesh_began_ms: BEGAN_MS - 1_000_000,
             place: u32::try_from(agents.iter().position(|one| *one == agent).unwrap()).unwrap(),
+            mesh_hosts: None,
             peers: peers.collect(),
             mesh: vec![words("rtt"), words("available")],
             directed: Vec::new(),
@@ -240,6 +242,7 @@ impl World {
             id: Uuid::from_u128(u128::from(serial)),
             serial,
             target: name(target),
+            peer: None,
             command: words(command),
             keys: hosts.iter().map(|host| format!("host.{host}").parse().unwrap()).collect(),
             at_ms: now_ms,

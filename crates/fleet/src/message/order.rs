@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
+use super::plan::Peer;
 use crate::keys::{Key, Name};
 
 /// One run now, or at a reserved time.
@@ -20,6 +21,9 @@ pub struct Order {
     pub serial: u64,
     /// Towards whom.
     pub target: Name,
+    /// The target as this agent sees it: its plan may not name everybody.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub peer: Option<Peer>,
     /// What, in words.
     pub command: Vec<String>,
     /// What it leases: nothing for a light run.

@@ -1,5 +1,6 @@
 //! What an agent is to do.
 
+use narrows_units::to_u32;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
@@ -30,9 +31,13 @@ pub struct Plan {
     pub seed: u64,
     /// Epoch 0 of the mesh began then.
     pub mesh_began_ms: i64,
-    /// This agent's place in `peers`, which it is one of.
+    /// This agent's place in the mesh. It is one of `peers`.
     pub place: u32,
-    /// All agents of the mesh, in its order.
+    /// How many hosts the mesh has, if `peers` are not all of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mesh_hosts: Option<u32>,
+    /// The agents of the mesh in its order: all of them, or in a large fleet those that this agent
+    /// has to do with while the plan is the newest.
     pub peers: Vec<Peer>,
     /// What each visit of the mesh runs, in words: `["available"]`.
     pub mesh: Vec<Vec<String>>,
@@ -58,6 +63,19 @@ pub struct Plan {
 impl Plan {
     /// The only schema so far.
     pub const SCHEMA: &str = "narrows.plan/1";
+
+    /// How many hosts the mesh has.
+    pub fn hosts(&self) -> u32 {
+        self.mesh_hosts.unwrap_or_else(|| to_u32(self.peers.len()))
+    }
+
+    /// The peer at a place of the mesh, if this agent has to do with it.
+    pub fn peer_at(&self, place: u32) -> Option<&Peer> {
+        if self.mesh_hosts.is_none() {
+            return self.peers.get(usize::try_from(place).ok()?);
+        }
+        self.peers.iter().find(|peer| peer.place == Some(place))
+    }
 }
 
 /// An agent as another one sees it.
@@ -67,6 +85,9 @@ pub struct Peer {
     pub name: Name,
     /// Where its server answers, `host:port`.
     pub address: String,
+    /// Its place in the mesh, where `peers` are not all of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub place: Option<u32>,
     /// Its site.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub site: Option<Name>,

@@ -22,8 +22,15 @@ struct Shared<'a> {
     servers: Vec<Servers>,
     /// How many weeks of keys a client gets.
     weeks: usize,
-    mesh: Option<Mesh>,
-    now: i64,
+    /// In a large fleet, whom a host has to do with.
+    near: Option<Near<'a>>,
+}
+
+/// Whom a host of a large fleet measures while its plan is the newest.
+struct Near<'a> {
+    /// Of the mesh, today and tomorrow; the same for all.
+    offsets: BTreeSet<u32>,
+    places: BTreeMap<&'a Name, u32>,
 }
 
 impl Hub {
@@ -76,6 +83,7 @@ impl Hub {
             seed: ground.mesh.seed,
             mesh_began_ms: ground.mesh.began_ms,
             place,
+            mesh_hosts: peers.first().and_then(|peer| peer.place).map(|_| to_u32(ground.members.len())),
             peers,
             mesh: mesh_commands(),
             directed,
@@ -96,32 +104,50 @@ impl<'a> Shared<'a> {
         let is_large = hosts > MOST_WITH_ALL_KEYS;
         let weeks = if is_large { 1 } else { WEEKS };
         let servers = ground.members.iter().map(|peer| Servers::new(tenant, &peer.name, week..week + weeks)).collect();
-        let mesh = is_large.then(|| Mesh::new(to_u32(hosts), ground.mesh.seed));
-        Self { ground, servers, weeks: weeks as usize, mesh, now }
+        let near = is_large.then(|| Near::new(ground, now));
+        Self { ground, servers, weeks: weeks as usize, near }
     }
 
     /// All members, in the order of the mesh. In a large fleet a plan with keys to all of them for
-    /// all weeks is larger than a message of the bus. Then it has those of this week, which servers
-    /// take for one more, to those whose turn comes within days or whom it names: it is renewed
-    /// daily.
+    /// all weeks is larger than a message of the bus. Then it has only those whose turn comes
+    /// within days or whom it names, with the keys of this week, which servers take for one more:
+    /// it is renewed daily.
     fn peers(&self, (place, agent): (u32, &Agent), named: &BTreeSet<&Name>) -> Vec<Peer> {
-        let near = self.mesh.as_ref().map(|mesh| {
-            // From one whole day on, so that it changes once a day.
-            let first = self.ground.epoch(self.now) / EPOCHS_A_DAY * EPOCHS_A_DAY;
-            let visits = (first..first + 2 * EPOCHS_A_DAY).flat_map(|epoch| mesh.visits(place, epoch));
-            visits.map(|visit| visit.target).collect::<BTreeSet<u32>>()
-        });
-        let peer = |(at, (peer, server)): (u32, (&Agent, &Servers))| {
-            let far = near.as_ref().is_some_and(|near| !near.contains(&at) && !named.contains(&peer.name));
-            let weeks = if far || peer.name == agent.name { 0 } else { self.weeks };
+        let all = || (0..self.ground.members.len()).collect();
+        let places: Vec<usize> = self.near.as_ref().map_or_else(all, |near| near.places(place, named));
+        let peer = |at: usize| {
+            let (peer, server) = (&self.ground.members[at], &self.servers[at]);
+            let weeks = if peer.name == agent.name { 0 } else { self.weeks };
             Peer {
                 name: peer.name.clone(),
                 address: peer.address.clone(),
+                place: self.near.as_ref().map(|_| to_u32(at)),
                 site: self.ground.fleet.site_of(&peer.name).cloned(),
                 keys: server.client_keys(&agent.name, weeks),
             }
         };
-        (0..).zip(self.ground.members.iter().zip(&self.servers)).map(peer).collect()
+        places.into_iter().map(peer).collect()
+    }
+}
+
+impl<'a> Near<'a> {
+    fn new(ground: &'a Ground, now: i64) -> Self {
+        let mesh = Mesh::new(to_u32(ground.members.len()), ground.mesh.seed);
+        // From one whole day on, so that it changes once a day.
+        let first = ground.epoch(now) / EPOCHS_A_DAY * EPOCHS_A_DAY;
+        let visits = (first..first + 2 * EPOCHS_A_DAY).flat_map(|epoch| mesh.visits(0, epoch));
+        let offsets = visits.map(|visit| visit.target).collect();
+        let places = (0..).zip(&ground.members).map(|(place, member)| (&member.name, place)).collect();
+        Self { offsets, places }
+    }
+
+    /// The places of a host's own, of the mesh's next targets, and of those that its plan names.
+    fn places(&self, place: u32, named: &BTreeSet<&Name>) -> Vec<usize> {
+        let hosts = to_u32(self.places.len());
+        let named = named.iter().filter_map(|name| self.places.get(name).copied());
+        let next = self.offsets.iter().map(|offset| (place + offset) % hosts);
+        let all: BTreeSet<u32> = next.chain(named).chain([place]).collect();
+        all.into_iter().map(|place| place as usize).collect()
     }
 }
 

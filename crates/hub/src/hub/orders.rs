@@ -5,8 +5,9 @@ use std::sync::{Mutex, PoisonError};
 
 use narrows_fleet::config::Command;
 use narrows_fleet::keys::{Key, Name};
-use narrows_fleet::message::{Exit, Order, Run, Status};
+use narrows_fleet::message::{Exit, Order, Peer, Run, Status};
 use narrows_record::AgentState;
+use narrows_units::weeks_since_1970;
 use serde::Serialize;
 use utoipa::ToSchema;
 use uuid::Uuid;
@@ -15,6 +16,7 @@ use crate::compile::{ms, reservations, stamp};
 use crate::counters::outcome;
 use crate::error::{Error, Result};
 use crate::hub::Hub;
+use crate::peer_keys::Servers;
 
 /// The orders since the start of the hub, the newest last.
 #[derive(Debug, Default)]
@@ -153,6 +155,7 @@ impl Hub {
             id: Uuid::now_v7(),
             serial,
             target: target.clone(),
+            peer: self.peer(source, target, now),
             command: command.words().to_vec(),
             keys: Vec::new(),
             at_ms: at,
@@ -181,9 +184,16 @@ impl Hub {
         Ok(row)
     }
 
+    /// The target as the source sees it: in a large fleet plans do not name everybody.
+    fn peer(&self, source: &Name, target: &Name, now: i64) -> Option<Peer> {
+        let (agent, week) = (self.directory.get(target)?, weeks_since_1970(now));
+        let keys = Servers::new(&self.keys.tenant, target, week..week + 2).client_keys(source, 2);
+        Some(Peer { name: agent.name, address: agent.address, place: None, site: None, keys })
+    }
+
     async fn reserve_order(&self, order: &mut Order, command: &Command, at: i64) -> Result<()> {
-        let planner = self.planner.lock().await;
         let ground = self.ground(None).await?;
+        let planner = self.planner.lock().await;
         let placed = planner.placed();
         let mut held = ground.reservations.clone();
         for _ in 0..RACES {
