@@ -12,6 +12,7 @@ mod join;
 pub(crate) mod orders;
 pub(crate) mod planner;
 pub(crate) mod proofs;
+mod publish;
 pub(crate) mod rules;
 pub(crate) mod telling;
 pub(crate) mod tomography;
@@ -38,6 +39,7 @@ use crate::error::{Error, Result};
 use crate::hub::alerts::Alerts;
 use crate::hub::directed::Walks;
 use crate::hub::orders::Orders;
+pub use crate::hub::planner::Accepted;
 use crate::hub::planner::Planner;
 use crate::hub::proofs::Proofs;
 use crate::hub::rules::Rules;
@@ -102,6 +104,10 @@ pub struct Hub {
     pub(crate) url: String,
     pub(crate) zone: Zone,
     pub(crate) planner: Mutex<Planner>,
+    /// Plans are made one after the other, each to its end.
+    planning: Mutex<()>,
+    /// The serial that the next plan has, if somebody was told it.
+    promised: std::sync::Mutex<Option<u64>>,
     /// The serial of each agent's newest plan.
     serials: std::sync::Mutex<BTreeMap<Name, u64>>,
     pub(crate) tomography: Tomography,
@@ -148,6 +154,8 @@ impl Hub {
             url: parts.url,
             zone: parts.zone,
             planner: Mutex::default(),
+            planning: Mutex::default(),
+            promised: std::sync::Mutex::default(),
             serials: std::sync::Mutex::default(),
             tomography: Tomography::default(),
             proofs: Proofs::default(),

@@ -32,7 +32,7 @@ pub use directory::{Directory, Presence};
 pub use error::{Error, Result};
 pub use hub::bottlenecks::Bottleneck;
 pub use hub::view::PlanView;
-pub use hub::{Clock, Cut, Hub, Parts, Tell};
+pub use hub::{Accepted, Clock, Cut, Hub, Parts, Tell};
 pub use keys::{HubFile, Keys};
 pub use narrows_site::wall_clock;
 pub use server::{Server, Settings};

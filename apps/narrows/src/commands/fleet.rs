@@ -87,7 +87,7 @@ pub(crate) fn run(args: &FleetArgs) -> Result<Exit, Failure> {
         }
         FleetCommand::Apply { file, hub } => {
             let answer = configure(&Client::new(hub)?, file, false)?;
-            output::write(&changes(&answer), None)?;
+            output::write(&(changes(&answer) + &accepted(&answer)), None)?;
             Ok(Exit::Valid)
         }
         FleetCommand::Diff { file, hub } => {
@@ -114,6 +114,12 @@ fn changes(answer: &Value) -> String {
         return "no changes\n".to_owned();
     }
     lines.iter().filter_map(Value::as_str).fold(String::new(), |text, line| text + line + "\n")
+}
+
+/// The plans are made after the answer: for a thousand agents that takes a while.
+fn accepted(answer: &Value) -> String {
+    let (serial, agents) = (&answer["serial"], &answer["agents"]);
+    format!("accepted: plan {serial} is being made for {agents} agents; `narrows fleet status` says who has it\n")
 }
 
 fn plan_text(answer: &Value) -> String {

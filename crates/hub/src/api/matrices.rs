@@ -6,6 +6,7 @@ use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use axum::body::Bytes;
+use axum::http::StatusCode;
 use narrows_site::Problem;
 use tokio::sync::Mutex;
 use tokio::time::Instant;
@@ -65,7 +66,7 @@ impl Matrices {
         if let Some(made) = slot.as_ref().filter(|made| made.is_fresh(changes, at)) {
             return Ok(made.text.clone());
         }
-        let text = serde_json::to_vec(&make().await?).map_err(|error| Problem::internal(error.to_string()))?;
+        let text = serde_json::to_vec(&make().await?).map_err(|error| Problem::new(StatusCode::INTERNAL_SERVER_ERROR, &error.to_string()))?;
         let text = Bytes::from(text);
         let took = at.elapsed();
         *slot = Some(Made { text: text.clone(), changes, at, took });

@@ -13,6 +13,7 @@ use utoipa::ToSchema;
 use super::App;
 use super::app::who;
 use crate::error::Error;
+use crate::hub::Accepted;
 use crate::hub::orders::OrderRow;
 use crate::hub::planner::Applied;
 use crate::hub::view::PlanView;
@@ -70,9 +71,17 @@ pub(crate) struct Changed {
     /// In words, a change each.
     changes: Vec<String>,
     plan: PlanView,
+    /// Of the plan that is made from it; nothing if it was only tried.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    serial: Option<u64>,
+    /// How many agents will have it; nothing if it was only tried.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    agents: Option<u64>,
 }
 
-/// Makes a text the fleet's configuration, or says what it would change.
+/// Makes a text the fleet's configuration, or says what it would change. The answer comes once the
+/// configuration is stored, with the `serial` of the plan that is made from it, for so many
+/// `agents`; `unwritten` of `/api/v1/plan` says how many plans are still to be written.
 #[utoipa::path(post, path = "/api/v1/config", tag = "write", request_body = Configuration,
     responses((status = 200, body = Changed), (status = 400, body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn set_config(
@@ -82,9 +91,12 @@ pub(crate) async fn set_config(
 ) -> Result<Json<Changed>, Problem> {
     let Json(wish) = body.map_err(|error| unread(&error))?;
     let hub = app.hub();
-    let (changes, plan) =
-        if wish.dry_run { hub.dry_run(&wish.toml).await? } else { hub.apply(&wish.toml, &who(from)).await? };
-    Ok(Json(Changed { now_ms: hub.now(), changes, plan }))
+    if wish.dry_run {
+        let (changes, plan) = hub.dry_run(&wish.toml).await?;
+        return Ok(Json(Changed { now_ms: hub.now(), changes, plan, serial: None, agents: None }));
+    }
+    let Accepted { changes, plan, serial, agents } = hub.apply(&wish.toml, &who(from)).await?;
+    Ok(Json(Changed { now_ms: hub.now(), changes, plan, serial: Some(serial), agents: Some(agents) }))
 }
 
 /// Orders.

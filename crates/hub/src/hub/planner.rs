@@ -1,32 +1,38 @@
-//! Makes the plan of each agent, signs it, and writes it to the bus.
+//! Makes the plans, one making at a time; `publish` signs them and writes them to the bus.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use narrows_fleet::config::alert_changes;
 use narrows_fleet::keys::Name;
 use narrows_fleet::mesh::EPOCH;
-use narrows_fleet::message::{Plan, PlannedRun, Signed, Status};
+use narrows_fleet::message::PlannedRun;
 use narrows_record::Agent;
 use serde::{Deserialize, Serialize};
-use sha2::{Digest as _, Sha256};
 use utoipa::ToSchema;
+use uuid::Uuid;
 
+use super::publish::{Published, Writes};
 use crate::compile::Timetable;
 use crate::error::{Error, Result};
 use crate::hub::Hub;
 use crate::hub::ground::Ground;
+use crate::hub::view::{PlanView, changes};
 
 /// What the hub remembers between plans.
 #[derive(Debug, Default)]
 pub(crate) struct Planner {
     /// The newest plan of each agent, with its revision on the bus; read from there at the start.
-    published: Option<BTreeMap<Name, Published>>,
-    /// When the newest plans were written.
-    written_ms: i64,
+    pub(super) published: Option<BTreeMap<Name, Published>>,
     pub(crate) serial: u64,
     pub(crate) begin_ms: i64,
+    /// The newest one whose spans are reserved. Its plans may not all be written yet.
     pub(crate) timetable: Timetable,
+    /// The serial of the newest making.
+    tried: u64,
+    /// Plans of the making under way that are not written yet.
+    pub(super) unwritten: u64,
 }
 
 /// Who made a configuration the fleet's, and when.
@@ -36,15 +42,17 @@ pub(crate) struct Applied {
     who: String,
 }
 
-/// What is remembered of a plan: of 10 000 of them, with 10 000 peers each, not all.
-#[derive(Debug)]
-struct Published {
-    revision: u64,
-    serial: u64,
-    made_ms: i64,
-    /// Of all that is work.
-    digest: [u8; 32],
-    runs: Vec<PlannedRun>,
+/// A configuration that was accepted.
+#[derive(Debug, Clone)]
+pub struct Accepted {
+    /// What it changes, in words.
+    pub changes: Vec<String>,
+    /// The plan as it was when the configuration was tried.
+    pub plan: PlanView,
+    /// The serial of the plan that is made from it.
+    pub serial: u64,
+    /// How many agents will have it.
+    pub agents: u64,
 }
 
 impl Hub {
@@ -76,68 +84,80 @@ impl Hub {
 
     /// Makes the plans anew, and returns the serial of the newest. Whoever has the same work as
     /// before keeps its plan, unless an epoch has passed; in large fleets, a day.
+    ///
+    /// A making that fails is made again, and writes what is still missing.
     pub async fn plan(&self) -> Result<u64> {
-        let mut planner = self.planner.lock().await;
+        let _alone = self.planning.lock().await;
+        self.recall().await?;
         let now = self.now();
-        if planner.published.is_none() {
-            let published = self.read_published().await?;
-            for (agent, plan) in &published {
-                self.note_serial(agent, plan.serial);
-            }
-            planner.published = Some(published);
-        }
-        if planner.begin_ms + RENEW_MS <= now || planner.begin_ms > now {
-            planner.begin_ms = now;
-        }
+        // Before the configuration is read: a later one has a serial of its own.
+        let promised = self.promised();
+        let number = self.number(promised).await?;
+        let begin_ms = {
+            let planner = self.planner.lock().await;
+            let is_due = planner.begin_ms + RENEW_MS <= now || planner.begin_ms > now;
+            if is_due { now } else { planner.begin_ms }
+        };
         let ground = self.ground(None).await?;
-        let table = self.reserve(&planner, &ground, now).await?;
+        let table = self.reserve(&ground, begin_ms, now).await?;
         let of = |agent: &Agent| Some((agent.name.clone(), ground.fleet.site_of(&agent.name)?.clone()));
         if ground.fault.is_none() {
             self.rules.set(ground.fleet.alerts.clone());
         }
         self.note_sites(ground.members.iter().filter_map(of).collect());
-        let renew = if ground.members.len() > MOST_DAILY { DAY_MS } else { EPOCH_MS };
-        let renewed = planner.written_ms + renew <= now;
-        let mut serial = None;
-        for plan in self.plans(&ground, &table, planner.begin_ms, now) {
-            let before = planner.published.as_ref().and_then(|all| all.get(&plan.agent));
-            let digest = digest(&plan);
-            if !renewed && before.is_some_and(|before| before.digest == digest) {
-                continue;
+        let renew_ms = if ground.members.len() > MOST_DAILY { DAY_MS } else { EPOCH_MS };
+        let mut writes = Writes::new(self, number, now - renew_ms);
+        self.planner.lock().await.unwritten = ground.members.len() as u64;
+        for plan in self.plans(&ground, &table, begin_ms, now) {
+            writes.write(plan).await?;
+        }
+        let wrote = writes.end().await?;
+        let serial = {
+            let mut planner = self.planner.lock().await;
+            if promised.is_some() || wrote {
+                planner.serial = number;
             }
-            let number = match serial {
-                Some(number) => number,
-                None => *serial.insert(self.record.next_serial().await?),
-            };
-            let plan = Plan { serial: number, ..plan };
-            let revision = self.publish(&plan, before.map_or(0, |before| before.revision)).await?;
-            self.note_serial(&plan.agent, number);
-            planner.published.get_or_insert_default().insert(plan.agent.clone(), Published::of(plan, revision, digest));
-        }
-        if renewed {
-            planner.written_ms = now;
-        }
-        planner.timetable = table;
-        if let Some(serial) = serial {
-            planner.serial = serial;
+            planner.serial
+        };
+        self.keep_promise(promised);
+        if wrote {
             self.tell("plan", &serde_json::json!({ "serial": serial }));
         }
-        Ok(planner.serial)
+        Ok(serial)
+    }
+
+    /// The serial of a making. What failed half way may be on the bus, and agents accept each
+    /// serial once: the next making has another one.
+    async fn number(&self, promised: Option<u64>) -> Result<u64> {
+        let tried = self.planner.lock().await.tried;
+        let number = match promised.filter(|number| *number > tried) {
+            Some(number) => number,
+            None => self.record.next_serial().await?,
+        };
+        self.planner.lock().await.tried = number;
+        Ok(number)
     }
 
     /// A timetable whose new spans are reserved. Another hub may have been faster; then it is made
     /// once more around that.
-    async fn reserve(&self, planner: &Planner, ground: &Ground, now: i64) -> Result<Timetable> {
-        let placed = planner.placed();
+    async fn reserve(&self, ground: &Ground, begin_ms: i64, now: i64) -> Result<Timetable> {
         let mut held = ground.reservations.clone();
         for _ in 0..RACES {
-            let table = ground.input(now, planner.begin_ms, &placed, &held).timetable();
-            if table.added.is_empty() {
-                return Ok(table);
-            }
-            match self.record.reserve(&table.added).await {
-                Ok(()) => return Ok(table),
-                Err(narrows_record::Error::Reserved(_)) => held = self.record.reservations(now).await?,
+            let placed = self.planner.lock().await.placed();
+            let table = ground.input(now, begin_ms, &placed, &held).timetable();
+            // Nobody frees what an older plan does not have between these two steps.
+            let mut planner = self.planner.lock().await;
+            let reserved = if table.added.is_empty() { Ok(()) } else { self.record.reserve(&table.added).await };
+            match reserved {
+                Ok(()) => {
+                    planner.begin_ms = begin_ms;
+                    planner.timetable = table.clone();
+                    return Ok(table);
+                }
+                Err(narrows_record::Error::Reserved(_)) => {
+                    drop(planner);
+                    held = self.record.reservations(now).await?;
+                }
                 Err(error) => return Err(error.into()),
             }
         }
@@ -145,38 +165,62 @@ impl Hub {
     }
 
     /// A plan that nobody gets: what a configuration would do.
-    pub async fn dry_run(&self, toml: &str) -> Result<(Vec<String>, crate::hub::view::PlanView)> {
-        let planner = self.planner.lock().await;
-        let now = self.now();
-        let ground = self.ground(Some(toml)).await?;
+    pub async fn dry_run(&self, toml: &str) -> Result<(Vec<String>, PlanView)> {
+        let (now, ground) = (self.now(), self.ground(Some(toml)).await?);
         self.has_channels(&ground.fleet.alerts)?;
-        let begin = if planner.begin_ms == 0 { now } else { planner.begin_ms };
-        let table = ground.input(now, begin, &planner.placed(), &ground.reservations).timetable();
-        let mut changes = crate::hub::view::changes(&planner.timetable.runs, &table.runs);
+        let (placed, serial, begin_ms, before) = {
+            let planner = self.planner.lock().await;
+            (planner.placed(), planner.serial, planner.begin_ms, planner.timetable.runs.clone())
+        };
+        let begin_ms = if begin_ms == 0 { now } else { begin_ms };
+        let table = ground.input(now, begin_ms, &placed, &ground.reservations).timetable();
+        let mut changes = changes(&before, &table.runs);
         changes.extend(alert_changes(&ground.alerts_before, &ground.fleet.alerts));
-        Ok((changes, crate::hub::view::plan(planner.serial, begin, &ground, &table)))
+        Ok((changes, self.view(serial, begin_ms, &ground, &table).await))
     }
 
     /// The newest plan.
-    pub(crate) async fn plan_view(&self) -> Result<crate::hub::view::PlanView> {
-        let planner = self.planner.lock().await;
+    pub(crate) async fn plan_view(&self) -> Result<PlanView> {
         let ground = self.ground(None).await?;
-        Ok(crate::hub::view::plan(planner.serial, planner.begin_ms, &ground, &planner.timetable))
+        let (serial, begin_ms, table) = {
+            let planner = self.planner.lock().await;
+            (planner.serial, planner.begin_ms, planner.timetable.clone())
+        };
+        Ok(self.view(serial, begin_ms, &ground, &table).await)
     }
 
-    /// Makes a text the fleet's configuration, if it means something now.
-    pub async fn apply(&self, toml: &str, who: &str) -> Result<(Vec<String>, crate::hub::view::PlanView)> {
-        let done = self.dry_run(toml).await?;
-        let before = self.config().await?;
-        if before != toml {
-            self.record.set_setting(BEFORE, &before).await?;
-        }
-        self.record.set_setting(CONFIG, toml).await?;
-        let applied = Applied { at_ms: self.now(), who: who.to_owned() };
-        self.record.set_setting(APPLIED, &serde_json::json!(applied).to_string()).await?;
-        self.record.audit(who, "plan.applied", &done.0.join("; "), self.now()).await?;
-        self.plan().await?;
-        Ok(done)
+    async fn view(&self, serial: u64, begin_ms: i64, ground: &Ground, table: &Timetable) -> PlanView {
+        let unwritten = self.unwritten().await;
+        crate::hub::view::plan(serial, begin_ms, ground, table, unwritten)
+    }
+
+    /// Plans that are still to be written: all of them, if one was promised and is not begun.
+    pub async fn unwritten(&self) -> u64 {
+        let under_way = self.planner.lock().await.unwritten;
+        if under_way == 0 && self.promised().is_some() { self.directory.members().len() as u64 } else { under_way }
+    }
+
+    /// Makes a text the fleet's configuration, if it means something now. Its plans are made
+    /// afterwards: for a thousand agents that takes longer than anybody waits for an answer.
+    pub async fn apply(self: &Arc<Self>, toml: &str, who: &str) -> Result<Accepted> {
+        let (changes, plan) = self.dry_run(toml).await?;
+        let (hub, toml, text, who) = (Arc::clone(self), toml.to_owned(), changes.join("; "), who.to_owned());
+        // To its end, even if nobody waits for the answer any more.
+        let stored = tokio::spawn(async move {
+            let serial = hub.record.next_serial().await?;
+            let before = hub.config().await?;
+            if before != toml {
+                hub.record.set_setting(BEFORE, &before).await?;
+            }
+            hub.record.set_setting(CONFIG, &toml).await?;
+            hub.promise(serial);
+            let applied = Applied { at_ms: hub.now(), who: who.clone() };
+            hub.record.set_setting(APPLIED, &serde_json::json!(applied).to_string()).await?;
+            hub.record.audit(&who, "plan.applied", &text, hub.now()).await?;
+            Ok::<u64, Error>(serial)
+        });
+        let serial = stored.await.map_err(|error| Error::Request(error.to_string()))??;
+        Ok(Accepted { changes, plan, serial, agents: self.directory.members().len() as u64 })
     }
 
     /// The configuration that was in force before, and who made the present one when; nothing before
@@ -192,82 +236,38 @@ impl Hub {
         Ok(self.record.setting(CONFIG).await?)
     }
 
-    async fn publish(&self, plan: &Plan, revision: u64) -> Result<u64> {
-        let octets = serde_json::to_vec(&self.keys.signed(plan)).expect("texts");
-        let key = plan.agent.as_str();
-        match self.bus.write(BUCKET, key, octets.clone().into(), revision).await {
-            Err(narrows_bus::Error::Conflict(_)) => {
-                let entry = self.bus.read(BUCKET, key).await?;
-                let revision = entry.map_or(0, |entry| entry.revision);
-                Ok(self.bus.write(BUCKET, key, octets.into(), revision).await?)
-            }
-            other => Ok(other?),
-        }
+    /// Somebody was told this serial: the next making has it.
+    fn promise(&self, serial: u64) {
+        let mut promised = self.promised.lock().unwrap_or_else(PoisonError::into_inner);
+        *promised = (*promised).max(Some(serial));
+        drop(promised);
+        self.plan_wanted.notify_one();
     }
 
-    /// What is on the bus: plans of hubs before this one.
-    async fn read_published(&self) -> Result<BTreeMap<Name, Published>> {
-        let mut published = BTreeMap::new();
-        for agent in self.directory.members() {
-            let Some(entry) = self.bus.read(BUCKET, agent.name.as_str()).await? else { continue };
-            let signed: std::result::Result<Signed, _> = serde_json::from_slice(&entry.value);
-            if let Some(plan) = signed.ok().and_then(|signed| serde_json::from_str::<Plan>(&signed.message).ok()) {
-                let digest = digest(&plan);
-                published.insert(agent.name, Published::of(plan, entry.revision, digest));
-            }
-        }
-        Ok(published)
+    fn promised(&self) -> Option<u64> {
+        *self.promised.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// An agent goes by a plan: the spans that it had by older ones, and not by this one, are free.
-    pub(crate) async fn acknowledged(&self, status: &Status) -> Result<()> {
-        let planner = self.planner.lock().await;
-        let published = planner.published.as_ref().and_then(|all| all.get(&status.agent));
-        let Some(plan) = published.filter(|plan| plan.serial == status.plan_serial) else {
-            // What was published may have been lost on the way: say it again.
-            let late = published.is_some_and(|plan| plan.made_ms + RESEND_MS < self.now());
-            if late && let Some(entry) = self.bus.read(BUCKET, status.agent.as_str()).await? {
-                self.bus.send(&format!("plan.{}", status.agent), entry.value).await?;
-            }
-            return Ok(());
-        };
-        let (now, has): (i64, BTreeSet<_>) = (self.now(), plan.runs.iter().map(|run| run.id).collect());
-        let orders = self.orders.ids();
-        let held = self.record.reservations(now).await?;
-        let gone: BTreeSet<_> = held
-            .iter()
-            .filter(|span| span.agent == status.agent && !has.contains(&span.run) && !orders.contains(&span.run))
-            .map(|span| span.run)
-            .collect();
-        if !gone.is_empty() {
-            self.record.free(&gone.into_iter().collect::<Vec<_>>(), now).await?;
+    /// What was promised is made, unless another one was promised meanwhile.
+    fn keep_promise(&self, made: Option<u64>) {
+        let mut promised = self.promised.lock().unwrap_or_else(PoisonError::into_inner);
+        if *promised == made {
+            *promised = None;
         }
-        Ok(())
     }
 }
 
 impl Planner {
+    /// What agents have by their newest plans, and what they will have by those under way.
     pub(crate) fn placed(&self) -> Vec<(Name, PlannedRun)> {
+        let coming = self.timetable.runs.iter().cloned();
         let plans = self.published.iter().flatten();
-        plans.flat_map(|(agent, plan)| plan.runs.iter().map(|run| (agent.clone(), run.clone()))).collect()
+        let published = plans.flat_map(|(agent, plan)| plan.runs.iter().map(|run| (agent.clone(), run.clone())));
+        let mut seen: BTreeSet<Uuid> = BTreeSet::new();
+        coming.chain(published).filter(|(_, run)| seen.insert(run.id)).collect()
     }
 }
 
-impl Published {
-    fn of(plan: Plan, revision: u64, digest: [u8; 32]) -> Self {
-        Self { revision, serial: plan.serial, made_ms: plan.made_ms, digest, runs: plan.runs }
-    }
-}
-
-/// Plans that ask for the same work have the same.
-fn digest(plan: &Plan) -> [u8; 32] {
-    let stored = narrows_fleet::message::Stored::default();
-    let work = Plan { serial: 0, made_ms: 0, not_after_ms: 0, stored, ..plan.clone() };
-    Sha256::digest(serde_json::to_vec(&work).unwrap_or_default()).into()
-}
-
-/// The bucket of plans.
-const BUCKET: &str = "plan";
 /// The configuration, among the settings of the record.
 const CONFIG: &str = "config";
 /// The one before it.
@@ -278,8 +278,6 @@ const APPLIED: &str = "config_applied";
 const GATHER: Duration = Duration::from_millis(500);
 /// A timetable of 24 h is made anew every 6 h.
 const RENEW_MS: i64 = 6 * 3_600_000;
-/// A plan that an agent does not know after this time is sent again.
-const RESEND_MS: i64 = 20_000;
 /// Other hosts whose capacity is measured daily.
 pub(super) const MOST_DAILY: usize = 50;
 /// How often another hub may be faster.

@@ -87,6 +87,8 @@ pub struct PlanView {
     not_placed: Vec<NotPlaced>,
     /// Why the configuration means nothing now; the mesh goes on without it.
     fault: Option<String>,
+    /// Plans of agents that are still to be written: a newer plan is on its way.
+    unwritten: u64,
 }
 
 /// The rotation mesh.
@@ -111,7 +113,7 @@ struct RunView {
     octets: u64,
 }
 
-pub(crate) fn plan(serial: u64, begin_ms: i64, ground: &Ground, table: &Timetable) -> PlanView {
+pub(crate) fn plan(serial: u64, begin_ms: i64, ground: &Ground, table: &Timetable, unwritten: u64) -> PlanView {
     let hosts = to_u32(ground.members.len());
     let run = |(agent, run): &(Name, PlannedRun)| RunView {
         id: run.id.to_string(),
@@ -137,6 +139,7 @@ pub(crate) fn plan(serial: u64, begin_ms: i64, ground: &Ground, table: &Timetabl
         keys: table.keys.clone(),
         not_placed: table.not_placed.clone(),
         fault: ground.fault.clone(),
+        unwritten,
     }
 }
 

@@ -157,7 +157,7 @@ async fn a_plan_says_what_an_alert_changes_and_refuses_channels_that_are_not_the
     let wrong = world.hub.dry_run(CONFIG).await.unwrap_err().to_string();
     assert_eq!(wrong, "alert \"core-low\": notify: the hub's own file has no [channel.chat]");
     let alone = CONFIG.replace("notify = [\"chat\"]\n", "");
-    let (changes, _) = world.hub.apply(&alone, "test").await.unwrap();
+    let changes = world.hub.apply(&alone, "test").await.unwrap().changes;
     assert!(
         changes.len() == 1 && changes[0].starts_with("alert core-low: new: when = available < 50 Mbit/s"),
         "{changes:?}"

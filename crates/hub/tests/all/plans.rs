@@ -1,12 +1,11 @@
 //! What agents are told to do.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use narrows_bus::Bus;
 use narrows_fleet::keys::Key;
 use narrows_fleet::message::{Order, Plan, Signed};
 use narrows_hub::Error;
-use narrows_record::NewAgent;
 
 use crate::world::{BEGIN, HOUR, MINUTE, World, name, soon};
 
@@ -89,7 +88,7 @@ async fn a_configuration_is_tried_before_it_is_applied() {
     assert!(a.plan().await.runs.is_empty());
     let wrong = world.hub.apply(&LOADING.replace("\"b\"", "\"x\""), "test").await.unwrap_err();
     assert!(matches!(wrong, Error::Config(_)), "{wrong}");
-    world.hub.apply(LOADING, "test").await.unwrap();
+    world.apply(LOADING).await;
     let (plan, other) = (a.plan().await, b.plan().await);
     assert_eq!((plan.runs.len(), other.runs.len(), c.plan().await.runs.len()), (4, 4, 0));
     let access: Vec<String> = plan.runs[0].keys.iter().map(ToString::to_string).collect();
@@ -110,7 +109,7 @@ async fn a_configuration_is_tried_before_it_is_applied() {
     let later = |plan: Plan| plan.runs.into_iter().filter(|run| run.at_ms > BEGIN + 5 * MINUTE).collect::<Vec<_>>();
     assert_eq!(later(a.plan().await), later(plan));
     // Without tests the spans are held until the agents go by the new plan.
-    world.hub.apply("", "test").await.unwrap();
+    world.apply("").await;
     assert!(a.plan().await.runs.is_empty());
     assert!(!world.record.reservations(world.now()).await.unwrap().is_empty());
     for agent in [&a, &b] {
@@ -150,7 +149,7 @@ async fn orders_are_signed_reserved_and_sent_again() {
 async fn a_hub_that_starts_again_goes_on_where_it_was() {
     let mut world = World::new().await;
     let [a, ..] = world.fleet(["a", "b", "c"]).await;
-    world.hub.apply(LOADING, "test").await.unwrap();
+    world.apply(LOADING).await;
     let before = a.plan().await;
     world.pass(10 * MINUTE);
     world.restart().await;
@@ -166,54 +165,10 @@ async fn a_hub_that_starts_again_goes_on_where_it_was() {
 async fn a_host_that_the_configuration_names_may_leave() {
     let world = World::new().await;
     let [a, ..] = world.fleet(["a", "b", "c"]).await;
-    world.hub.apply(LOADING, "test").await.unwrap();
+    world.apply(LOADING).await;
     world.hub.revoke(&name("b"), "test").await.unwrap();
     world.hub.plan().await.unwrap();
     // The mesh of those who are left goes on, without the tests that mean nothing now.
     let plan = a.plan().await;
     assert_eq!((plan.peers.len(), plan.runs.len(), plan.denied), (2, 0, vec![name("b")]));
-}
-
-#[test]
-#[ignore = "soak: a thousand hosts"]
-fn plans_of_a_large_fleet_fit_a_message() {
-    tokio::runtime::Runtime::new().unwrap().block_on(thousand());
-}
-
-#[expect(clippy::print_stdout, reason = "the figures are worth reading")]
-async fn thousand() {
-    const HOSTS: usize = 1_000;
-    let mut world = World::new().await;
-    let token = world.hub.token(1_000, "test").await.unwrap();
-    let key = narrows_bus::Key::new();
-    for number in 0..HOSTS {
-        let public_key = if number == 0 { key.public() } else { narrows_bus::Key::new().public() };
-        let address = format!("198.51.100.{}:8620", number % 250);
-        let labels = BTreeMap::new();
-        let agent = NewAgent { name: name(&format!("host-{number:04}")), public_key, labels, address };
-        world.record.join(&token.hash(), &agent, BEGIN).await.unwrap();
-    }
-    world.restart().await;
-    for what in ["new", "unchanged"] {
-        let began = tokio::time::Instant::now();
-        world.hub.plan().await.unwrap();
-        println!("{HOSTS} plans, {what}: {} ms", began.elapsed().as_millis());
-    }
-    let bus = world.connect(&key);
-    crate::world::until(&bus, |now| now.server.is_some()).await;
-    let entry = bus.read("plan", "host-0000").await.unwrap().unwrap();
-    let signed: Signed = serde_json::from_slice(&entry.value).unwrap();
-    let plan: Plan = serde_json::from_str(&signed.message).unwrap();
-    println!("a plan has {} octets, and {} peers", entry.value.len(), plan.peers.len());
-    assert!(entry.value.len() < 500_000 && plan.hosts() == 1_000);
-    // Two days of the mesh, and the fifty whose capacity is measured daily.
-    let mesh = narrows_fleet::mesh::Mesh::new(1_000, plan.seed);
-    let visits = (0..48).flat_map(|epoch| mesh.visits(plan.place, epoch)).map(|visit| visit.target);
-    let place = |name: &narrows_fleet::keys::Name| plan.peers.iter().find(|peer| peer.name == *name).and_then(|peer| peer.place).unwrap();
-    let near: BTreeSet<u32> = visits.chain(plan.directed.iter().map(|one| place(&one.target))).collect();
-    let with_keys = plan.peers.iter().filter(|peer| !peer.keys.is_empty()).filter_map(|peer| peer.place);
-    assert_eq!((plan.directed.len(), with_keys.collect::<BTreeSet<u32>>()), (50, near));
-    // And the host itself.
-    assert_eq!(plan.peer_at(plan.place).map(|peer| &peer.name), Some(&plan.agent));
-    assert!(plan.peers.iter().all(|peer| peer.keys.is_empty() == (peer.name == plan.agent)));
 }

@@ -31,6 +31,7 @@ pub(crate) const HOUR: i64 = 60 * MINUTE;
 pub(crate) struct World {
     pub(crate) hub: Arc<Hub>,
     pub(crate) record: Arc<dyn Record>,
+    pub(crate) bus: Arc<dyn Bus>,
     pub(crate) news: News,
     now: Arc<AtomicI64>,
     listen: SocketAddr,
@@ -120,9 +121,10 @@ impl World {
         let statuses = bus.subscribe("status.*").await.unwrap();
         let url = format!("ws://{listen}/bus");
         let known = directory.clone();
-        let parts = parts(&folder, (&record, bus, known, server.clone()), &url, &now, (&news, &channels));
+        let parts =
+            parts(&folder, (&record, Arc::clone(&bus), known, server.clone()), &url, &now, (&news, &channels));
         let hub = Hub::open(parts).await.unwrap();
-        Self { hub, record, news, now, listen, server, directory, folder, statuses, channels }
+        Self { hub, record, bus, news, now, listen, server, directory, folder, statuses, channels }
     }
 
     /// Another process of the hub, over the same bus and record.
@@ -165,6 +167,12 @@ impl World {
         let all = [self.join(a, &[]).await, self.join(b, &[("role", "edge")]).await, self.join(c, &[]).await];
         self.hub.plan().await.unwrap();
         all
+    }
+
+    /// A configuration, and the plans that are made from it.
+    pub(crate) async fn apply(&self, toml: &str) {
+        let applied = self.hub.apply(toml, "test").await.unwrap();
+        assert_eq!(self.hub.plan().await.unwrap(), applied.serial);
     }
 
     /// The hub takes the next status that an agent sent.

@@ -13,6 +13,9 @@ pub(super) fn run(client: &Client, metric: &str, as_json: bool) -> Result<Exit, 
     let matrix = client.get(&format!("/api/v1/matrix?metric={metric}&by=host"))?;
     let plan = client.get("/api/v1/plan")?;
     let metrics = client.text("/metrics")?;
+    let is_member = |agent: &&Value| ["online", "late", "gone"].iter().any(|state| agent["state"] == *state);
+    let members = agents["agents"].as_array().into_iter().flatten().filter(is_member);
+    let unconfirmed = members.filter(|agent| agent["plan_current"] != true).count();
     let lag = metrics.lines().find_map(|line| line.strip_prefix("narrows_hub_ingest_lag_seconds "));
     let lag: f64 = lag.and_then(|text| text.trim().parse().ok()).unwrap_or(0.0);
     let hosts = matrix["sources"].as_array().map_or(0, Vec::len);
@@ -22,6 +25,7 @@ pub(super) fn run(client: &Client, metric: &str, as_json: bool) -> Result<Exit, 
         "schema": "narrows.fleet-status/1", "url": client.url(), "agents": agents["agents"],
         "matrix": { "metric": metric, "pairs": hosts * hosts.saturating_sub(1), "with_value": with_value },
         "ingest_lag_seconds": lag, "plan_serial": plan["serial"],
+        "plans": { "unwritten": plan["unwritten"], "unconfirmed": unconfirmed },
     });
     let text = if as_json { document.to_string() + "\n" } else { text(&document) };
     output::write(&text, None)?;
@@ -41,6 +45,12 @@ fn text(document: &Value) -> String {
             let _ = writeln!(text, "  {}", word(fault));
         }
     }
+    let (serial, plans) = (&document["plan_serial"], &document["plans"]);
+    let _ = writeln!(
+        text,
+        "plan {serial}: {} newer ones are still to be written, {} agents have not confirmed theirs",
+        plans["unwritten"], plans["unconfirmed"]
+    );
     let matrix = &document["matrix"];
     let (metric, with_value, pairs) = (word(&matrix["metric"]), &matrix["with_value"], &matrix["pairs"]);
     let lag = document["ingest_lag_seconds"].as_f64().unwrap_or(0.0);

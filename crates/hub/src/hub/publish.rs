@@ -1,0 +1,177 @@
+//! Signs plans and writes them to the bus, several at a time; remembers what is there.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use narrows_bus::Bus;
+use narrows_fleet::keys::Name;
+use narrows_fleet::message::{Plan, PlannedRun, Signed, Status, Stored};
+use sha2::{Digest as _, Sha256};
+use tokio::task::JoinSet;
+
+use crate::error::{Error, Result};
+use crate::hub::Hub;
+
+/// What is remembered of a plan: of 10 000 of them, with hundreds of peers each, not all.
+#[derive(Debug)]
+pub(super) struct Published {
+    revision: u64,
+    serial: u64,
+    made_ms: i64,
+    /// Of all that is work.
+    digest: [u8; 32],
+    pub(super) runs: Vec<PlannedRun>,
+    /// The agent goes by it, and the spans of older plans are free.
+    confirmed: bool,
+}
+
+impl Published {
+    fn of(plan: Plan, revision: u64, digest: [u8; 32]) -> Self {
+        let Plan { serial, made_ms, runs, .. } = plan;
+        Self { revision, serial, made_ms, digest, runs, confirmed: false }
+    }
+}
+
+/// The plans of one making, on their way to the bus.
+pub(super) struct Writes<'a> {
+    hub: &'a Hub,
+    /// The serial of this making.
+    number: u64,
+    /// Whoever has a plan from before gets a new one, even if nothing changed.
+    renew_before_ms: i64,
+    under_way: JoinSet<Result<(Name, Published)>>,
+    wrote: bool,
+}
+
+impl<'a> Writes<'a> {
+    pub(super) fn new(hub: &'a Hub, number: u64, renew_before_ms: i64) -> Self {
+        Self { hub, number, renew_before_ms, under_way: JoinSet::new(), wrote: false }
+    }
+
+    /// Writes a plan, unless its agent has it. Returns before it is written: the bus makes many
+    /// writes at once durable together.
+    pub(super) async fn write(&mut self, plan: Plan) -> Result<()> {
+        while self.under_way.len() >= AT_ONCE {
+            self.one().await?;
+        }
+        let digest = digest(&plan);
+        let revision = {
+            let mut planner = self.hub.planner.lock().await;
+            let before = planner.published.as_ref().and_then(|all| all.get(&plan.agent));
+            if before.is_some_and(|before| before.digest == digest && before.made_ms > self.renew_before_ms) {
+                planner.unwritten = planner.unwritten.saturating_sub(1);
+                return Ok(());
+            }
+            before.map_or(0, |before| before.revision)
+        };
+        let plan = Plan { serial: self.number, ..plan };
+        let payload = serde_json::to_vec(&self.hub.keys.signed(&plan)).expect("texts");
+        let bus = Arc::clone(&self.hub.bus);
+        self.wrote = true;
+        self.under_way.spawn(async move {
+            let revision = publish(&*bus, plan.agent.as_str(), payload, revision).await?;
+            Ok((plan.agent.clone(), Published::of(plan, revision, digest)))
+        });
+        Ok(())
+    }
+
+    /// Waits for one of those under way.
+    async fn one(&mut self) -> Result<()> {
+        let Some(written) = self.under_way.join_next().await else { return Ok(()) };
+        let (agent, published) = written.map_err(|error| Error::Request(error.to_string()))??;
+        self.hub.note_serial(&agent, published.serial);
+        let mut planner = self.hub.planner.lock().await;
+        planner.unwritten = planner.unwritten.saturating_sub(1);
+        planner.published.get_or_insert_default().insert(agent, published);
+        Ok(())
+    }
+
+    /// Waits for all of them, and says whether there were any: every agent may have its plan.
+    pub(super) async fn end(mut self) -> Result<bool> {
+        while !self.under_way.is_empty() {
+            self.one().await?;
+        }
+        Ok(self.wrote)
+    }
+}
+
+async fn publish(bus: &dyn Bus, agent: &str, payload: Vec<u8>, revision: u64) -> Result<u64> {
+    match bus.write(BUCKET, agent, payload.clone().into(), revision).await {
+        Err(narrows_bus::Error::Conflict(_)) => {
+            let entry = bus.read(BUCKET, agent).await?;
+            let revision = entry.map_or(0, |entry| entry.revision);
+            Ok(bus.write(BUCKET, agent, payload.into(), revision).await?)
+        }
+        other => Ok(other?),
+    }
+}
+
+impl Hub {
+    /// Reads what is on the bus, once: plans of hubs before this one.
+    pub(super) async fn recall(&self) -> Result<()> {
+        if self.planner.lock().await.published.is_some() {
+            return Ok(());
+        }
+        let mut published = BTreeMap::new();
+        for agent in self.directory.members() {
+            let Some(entry) = self.bus.read(BUCKET, agent.name.as_str()).await? else { continue };
+            let signed: std::result::Result<Signed, _> = serde_json::from_slice(&entry.value);
+            if let Some(plan) = signed.ok().and_then(|signed| serde_json::from_str::<Plan>(&signed.message).ok()) {
+                let digest = digest(&plan);
+                self.note_serial(&agent.name, plan.serial);
+                published.insert(agent.name, Published::of(plan, entry.revision, digest));
+            }
+        }
+        self.planner.lock().await.published = Some(published);
+        Ok(())
+    }
+
+    /// An agent goes by a plan: the spans that it had by older ones, and not by this one, are free.
+    pub(crate) async fn acknowledged(&self, status: &Status) -> Result<()> {
+        let mut guard = self.planner.lock().await;
+        let planner = &mut *guard;
+        let published = planner.published.as_mut().and_then(|all| all.get_mut(&status.agent));
+        let Some(plan) = published else { return Ok(()) };
+        if plan.serial != status.plan_serial {
+            // What was published may have been lost on the way: say it again.
+            let late = plan.made_ms + RESEND_MS < self.now();
+            drop(guard);
+            if late && let Some(entry) = self.bus.read(BUCKET, status.agent.as_str()).await? {
+                self.bus.send(&format!("plan.{}", status.agent), entry.value).await?;
+            }
+            return Ok(());
+        }
+        // Every status says it: once is enough.
+        if plan.confirmed {
+            return Ok(());
+        }
+        // The next plan may be on its way, and has its spans already.
+        let coming = planner.timetable.runs.iter().filter(|(agent, _)| *agent == status.agent).map(|(_, run)| run);
+        let has: BTreeSet<_> = plan.runs.iter().chain(coming).map(|run| run.id).collect();
+        let (now, orders) = (self.now(), self.orders.ids());
+        let held = self.record.reservations(now).await?;
+        let gone: BTreeSet<_> = held
+            .iter()
+            .filter(|span| span.agent == status.agent && !has.contains(&span.run) && !orders.contains(&span.run))
+            .map(|span| span.run)
+            .collect();
+        if !gone.is_empty() {
+            self.record.free(&gone.into_iter().collect::<Vec<_>>(), now).await?;
+        }
+        plan.confirmed = true;
+        Ok(())
+    }
+}
+
+/// Plans that ask for the same work have the same.
+fn digest(plan: &Plan) -> [u8; 32] {
+    let work = Plan { serial: 0, made_ms: 0, not_after_ms: 0, stored: Stored::default(), ..plan.clone() };
+    Sha256::digest(serde_json::to_vec(&work).unwrap_or_default()).into()
+}
+
+/// The bucket of plans.
+const BUCKET: &str = "plan";
+/// A plan that an agent does not know after this time is sent again.
+const RESEND_MS: i64 = 20_000;
+/// Plans under way to the bus. Ours: some MB, and as many as the embedded bus writes in one go.
+const AT_ONCE: usize = 64;
