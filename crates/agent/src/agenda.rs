@@ -35,6 +35,8 @@ pub(crate) struct Job {
     pub(crate) words: Vec<String>,
     /// What it leases; nothing for a light run.
     pub(crate) keys: Vec<Key>,
+    /// The agent whose load it looks at, and does not wait for.
+    pub(crate) beside: Option<Name>,
     /// What it may cost, of a loading run.
     pub(crate) octets: u64,
     /// When it is due.
@@ -176,6 +178,7 @@ impl Agenda {
             peer: None,
             words: run.command.clone(),
             keys: run.keys.clone(),
+            beside: None,
             octets: run.octets,
             at_ms,
             until_ms: at_ms.saturating_add(i64::try_from(run.length_ms).unwrap_or(i64::MAX)),
@@ -226,6 +229,7 @@ impl Agenda {
             peer: None,
             words: words.to_vec(),
             keys: Vec::new(),
+            beside: None,
             octets: 0,
             at_ms: at_ms.max(tried.not_before_ms),
             until_ms: i64::MAX,
@@ -241,6 +245,7 @@ fn ordered(order: &Order) -> Job {
         peer: order.peer.clone(),
         words: order.command.clone(),
         keys: order.keys.clone(),
+        beside: order.beside.clone(),
         octets: order.octets,
         at_ms: order.at_ms,
         until_ms: order.not_after_ms,

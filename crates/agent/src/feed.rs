@@ -27,6 +27,8 @@ pub(crate) async fn feed(shared: Arc<Shared>) {
                         seen = now.connections;
                         // What was republished while there was no connection is lost.
                         read_plan(&shared).await;
+                        // So are orders: the hub sends them again when it hears of this agent.
+                        shared.changed.notify_one();
                     }
                     let ended = tokio::select! {
                         message = plans.next() => message.map(|message| take_plan(&shared, &message.payload, true)),

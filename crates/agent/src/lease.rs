@@ -125,10 +125,11 @@ impl Leases {
         self.lessee().revision(key)
     }
 
-    /// Whether another agent's run loads one of these keys now.
-    pub(crate) fn loaded(&self, keys: &[Key]) -> bool {
+    /// Whether another agent's run loads one of these keys now; `beside` is one that may.
+    pub(crate) fn loaded(&self, keys: &[Key], beside: Option<&Name>) -> bool {
         let (lessee, now) = (self.lessee(), self.clock.boot());
-        keys.iter().any(|key| lessee.shown(key, now).is_some_and(|(holder, _)| holder.agent != self.agent))
+        let other = |agent: &Name| *agent != self.agent && Some(agent) != beside;
+        keys.iter().any(|key| lessee.shown(key, now).is_some_and(|(holder, _)| other(&holder.agent)))
     }
 
     /// Who loads this host.

@@ -79,7 +79,7 @@ impl Worker {
             let report = Report::of(Exit::Skipped, "its time had passed");
             return self.keep(job, (run_id(now_ms), now_ms), report, [vec![], vec![]]);
         }
-        if job.keys.is_empty() && shared.leases.loaded(&hosts) {
+        if job.keys.is_empty() && shared.leases.loaded(&hosts, job.beside.as_ref()) {
             return Ended::Postponed { until_ms: now_ms + BLOCKED_MS };
         }
         if let Some(until_ms) = self.out_of_budget(job, now_ms) {
@@ -147,7 +147,7 @@ impl Worker {
         let outcome = loop {
             tokio::select! {
                 outcome = &mut measured => break outcome,
-                () = tokio::time::sleep(GLANCE) => loaded |= self.shared.leases.loaded(&hosts),
+                () = tokio::time::sleep(GLANCE) => loaded |= self.shared.leases.loaded(&hosts, job.beside.as_ref()),
             }
         };
         let mut report = match outcome {
@@ -162,7 +162,10 @@ impl Worker {
     async fn load(&self, job: &Job, id: Uuid, task: Task) -> Report {
         let left_ms = job.until_ms.saturating_sub(self.shared.now_ms()).max(0);
         let start_by = self.shared.clock.boot() + Duration::from_millis(left_ms.unsigned_abs());
-        let mut standing = self.shared.leases.take(Want { run: id, keys: job.keys.clone(), start_by }).await;
+        // Somebody waits for an order. A run of the timetable has its span, and the next one after.
+        let after_new_bus = if order_of(job).is_some() { AFTER_NEW_BUS } else { Duration::ZERO };
+        let want = Want { run: id, keys: job.keys.clone(), start_by, after_new_bus };
+        let mut standing = self.shared.leases.take(want).await;
         let until = loop {
             match standing.borrow_and_update().clone() {
                 Standing::Waiting => {}
@@ -317,4 +320,6 @@ const DAY_MS: i64 = 86_400_000;
 /// Light runs look this often whether somebody loads their path.
 const GLANCE: Duration = Duration::from_millis(500);
 const BLOCKED_MS: i64 = 2_000;
+/// How long an order may take to get its keys, once a new bus gives leases.
+const AFTER_NEW_BUS: Duration = Duration::from_secs(15);
 const LOOK_MS: i64 = 10_000;

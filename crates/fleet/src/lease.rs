@@ -126,6 +126,9 @@ pub struct Want {
     pub keys: Vec<Key>,
     /// If it has not started by then, it is skipped.
     pub start_by: Stamp<Boot>,
+    /// A bus that began anew gives no lease for [`TAKEN_OVER_AFTER`]. The run may start this long
+    /// after that, also if it is later than `start_by`. Zero: it may not.
+    pub after_new_bus: Duration,
 }
 
 /// A request to the bus, by a number that its lessee gives once.

@@ -20,7 +20,7 @@ pub(crate) mod view;
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
@@ -122,6 +122,8 @@ pub struct Hub {
     pub(crate) counters: Counters,
     /// Somebody joined or left, or the configuration changed: plan again.
     pub(crate) plan_wanted: Notify,
+    /// When the bus last began anew, as far as this hub saw.
+    pub(crate) bus_began_ms: AtomicI64,
     /// Results came: locate again.
     pub(crate) news: Notify,
     /// Counts whatever changes what pages show of paths.
@@ -167,6 +169,7 @@ impl Hub {
             orders: Orders::default(),
             counters: Counters::default(),
             plan_wanted: Notify::new(),
+            bus_began_ms: AtomicI64::new(i64::MIN),
             news: Notify::new(),
             changes: AtomicU64::new(0),
             clock: parts.clock,

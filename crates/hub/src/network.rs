@@ -73,6 +73,11 @@ impl Network {
         number >> 11
     }
 
+    /// Whether the way from one to the other was traced within the last day.
+    pub(crate) fn knows(&self, source: &Name, target: &Name) -> bool {
+        self.pair(source, target).is_some_and(|pair| self.graph.route(pair).is_some())
+    }
+
     /// The links between routers on the way: those that end at a host are excluded by the host.
     pub(crate) fn shared_links(&self, source: &Name, target: &Name) -> Vec<u64> {
         let route = self.pair(source, target).and_then(|pair| self.graph.route(pair));

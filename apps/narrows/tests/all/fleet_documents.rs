@@ -110,6 +110,7 @@ fn messages_of_a_fleet_are_kept() {
         peer: plan().peers.pop(),
         command: words("throughput -t 10"),
         keys: vec![name("host.ams-1")],
+        beside: Some(name("fra-1")),
         at_ms: AT_MS,
         not_after_ms: AT_MS + 60_000,
         length_ms: 15_000,

@@ -244,6 +244,7 @@ impl World {
             target: name(target),
             peer: None,
             command: words(command),
+            beside: None,
             keys: hosts.iter().map(|host| format!("host.{host}").parse().unwrap()).collect(),
             at_ms: now_ms,
             not_after_ms: now_ms + 120_000,

@@ -122,49 +122,49 @@ mod tests {
         Holder { agent: "a".parse().unwrap(), run: Uuid::from_u128(1) }
     }
 
-    fn lease(after: u64) -> Result<Option<Proven>, Forgery> {
-        Ok(Some(Proven { holder: holder(), after }))
+    fn lease(after: u64) -> Proven {
+        Proven { holder: holder(), after }
     }
 
-    fn forged() -> Result<Option<Proven>, Forgery> {
-        Err(Forgery::Signature("a".parse().unwrap()))
+    fn forged() -> Forgery {
+        Forgery::Signature("a".parse().unwrap())
     }
 
     #[test]
     fn a_key_is_freed_when_its_last_holder_surely_stopped() {
         let mut inspector = Inspector::new(at(0));
-        assert_eq!(inspector.saw(key(), 5, lease(4), at(20)), None);
-        let found = inspector.saw(key(), 6, forged(), at(21)).unwrap();
+        assert_eq!(inspector.saw(key(), 5, Ok(Some(lease(4))), at(20)), None);
+        let found = inspector.saw(key(), 6, Err(forged()), at(21)).unwrap();
         assert_eq!((found.revision, found.before), (6, Some(holder())));
         assert_eq!(inspector.to_free(at(34)), []);
         assert_eq!(inspector.to_free(at(35)), [(key(), 6)]);
         assert_eq!(inspector.to_free(at(37)), []);
         // A free key needs no wait.
         assert_eq!(inspector.saw(key(), 7, Ok(None), at(38)), None);
-        assert!(inspector.saw(key(), 8, forged(), at(39)).is_some());
+        assert!(inspector.saw(key(), 8, Err(forged()), at(39)).is_some());
         assert_eq!(inspector.to_free(at(39)), [(key(), 8)]);
     }
 
     #[test]
     fn what_was_before_the_first_look_is_waited_for() {
         let mut inspector = Inspector::new(at(0));
-        assert!(inspector.saw(key(), 5, forged(), at(1)).is_some());
+        assert!(inspector.saw(key(), 5, Err(forged()), at(1)).is_some());
         // What comes twice is seen once.
-        assert_eq!(inspector.saw(key(), 5, forged(), at(2)), None);
+        assert_eq!(inspector.saw(key(), 5, Err(forged()), at(2)), None);
         assert_eq!(inspector.to_free(at(14)), []);
         assert_eq!(inspector.to_free(at(15)), [(key(), 5)]);
         inspector.begin(at(16));
-        assert!(inspector.saw(key(), 4, forged(), at(17)).is_some(), "another server gives its own revisions");
+        assert!(inspector.saw(key(), 4, Err(forged()), at(17)).is_some(), "another server gives its own revisions");
     }
 
     #[test]
     fn a_lease_that_was_true_once_is_found() {
         let mut inspector = Inspector::new(at(0));
-        inspector.saw(key(), 5, lease(4), at(1));
+        inspector.saw(key(), 5, Ok(Some(lease(4))), at(1));
         inspector.saw(key(), 7, Ok(None), at(2));
         // A message was missed: this one was written over revision 8.
-        assert_eq!(inspector.saw(key(), 9, lease(8), at(3)), None);
-        let found = inspector.saw(key(), 10, lease(4), at(4)).unwrap();
+        assert_eq!(inspector.saw(key(), 9, Ok(Some(lease(8))), at(3)), None);
+        let found = inspector.saw(key(), 10, Ok(Some(lease(4))), at(4)).unwrap();
         assert_eq!(found.why, Forgery::Replayed("a".parse().unwrap()));
     }
 }

@@ -40,6 +40,7 @@ struct Sight {
 struct Run {
     id: Uuid,
     start_by: Stamp<Boot>,
+    after_new_bus: Duration,
     tries: u32,
     stage: Stage,
     keys: Vec<Held>,
@@ -83,8 +84,13 @@ impl Lessee {
         keys.sort();
         keys.dedup();
         let keys = keys.into_iter().map(Held::new).collect();
-        let stage = Stage::Waiting(now);
-        self.run = Some(Run { id: want.run, start_by: want.start_by, tries: 0, stage, keys, obstacle: None });
+        let (stage, after_new_bus) = (Stage::Waiting(now), want.after_new_bus);
+        let (id, start_by) = (want.run, want.start_by);
+        let mut run = Run { id, start_by, after_new_bus, tries: 0, stage, keys, obstacle: None };
+        if now < self.not_before {
+            run.wait_for_new_bus(self.not_before);
+        }
+        self.run = Some(run);
         Some(self.handle(Event::Tick, now))
     }
 
@@ -177,6 +183,7 @@ impl Lessee {
             } else {
                 run.forget();
                 run.stage = Stage::Waiting(now);
+                run.wait_for_new_bus(self.not_before);
             }
         }
     }
@@ -375,6 +382,13 @@ impl Run {
     fn last_start(&self, valid_for: Duration) -> Option<Stamp<Boot>> {
         let ends = self.keys.iter().filter_map(|held| held.ends(valid_for)).min();
         ends.map(|ends| Stamp::from_nanos(ends.nanos().saturating_sub(i64::try_from(GUARD.as_nanos()).unwrap_or(0))))
+    }
+
+    /// Leases are given from then on: it starts later than it wanted, if it may.
+    fn wait_for_new_bus(&mut self, not_before: Stamp<Boot>) {
+        if !self.after_new_bus.is_zero() {
+            self.start_by = self.start_by.max(not_before + self.after_new_bus);
+        }
     }
 
     fn forget(&mut self) {

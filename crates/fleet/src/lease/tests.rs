@@ -25,7 +25,8 @@ fn connected() -> Lessee {
 }
 
 fn want(run: u128, links: &[u64], start_by: i64) -> Want {
-    Want { run: Uuid::from_u128(run), keys: links.iter().map(|link| key(*link)).collect(), start_by: at(start_by) }
+    let keys = links.iter().map(|link| key(*link)).collect();
+    Want { run: Uuid::from_u128(run), keys, start_by: at(start_by), after_new_bus: Duration::ZERO }
 }
 
 fn of(holder: Option<Holder>) -> KeyState {
@@ -177,6 +178,36 @@ fn another_server_ends_the_run_and_nothing_is_taken_for_15_s() {
     lessee.handle(Event::Connected { server: "three".to_owned() }, at(17_000));
     lessee.handle(Event::Tick, at(32_000));
     assert!(matches!(lessee.handle(read(6, 3, Some(holder("b", 9))), at(32_001))[..], [Action::BackedOff { .. }]));
+}
+
+#[test]
+fn an_order_waits_for_a_new_bus() {
+    let patient = |run| Want { after_new_bus: Duration::from_secs(5), ..want(run, &[1], 8_000) };
+    // The bus is new already, or becomes so while the run waits.
+    for connects in [0, 7_999] {
+        let mut lessee = connected();
+        let connect = Event::Connected { server: "two".to_owned() };
+        if connects == 0 {
+            lessee.handle(connect.clone(), at(0));
+        }
+        lessee.handle(Event::Disconnected, at(1));
+        assert_eq!(lessee.take(patient(1), at(2)), Some(Vec::new()));
+        if connects > 0 {
+            lessee.handle(connect, at(connects));
+        } else {
+            lessee.handle(connect, at(3));
+        }
+        let again = at(connects + 15_000);
+        assert_eq!((lessee.due(), lessee.handle(Event::Tick, at(8_000))), (Some(again), Vec::new()));
+        assert_eq!(lessee.handle(Event::Tick, again), [asks(1, 1)]);
+        let late = lessee.handle(Event::Tick, again + Duration::from_secs(5));
+        assert_eq!(late, [Action::Skipped { obstacle: None }]);
+    }
+    // One of the timetable has its span, and the next run has its own.
+    let mut lessee = connected();
+    lessee.handle(Event::Connected { server: "two".to_owned() }, at(0));
+    lessee.take(want(1, &[1], 8_000), at(1));
+    assert_eq!(lessee.handle(Event::Tick, at(8_000)), [Action::Skipped { obstacle: None }]);
 }
 
 #[test]

@@ -29,6 +29,10 @@ pub struct Order {
     /// What it leases: nothing for a light run.
     #[serde(default)]
     pub keys: Vec<Key>,
+    /// It looks at a path while this agent loads it: leases of that agent neither put it off nor
+    /// flag it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub beside: Option<Name>,
     /// When it begins.
     pub at_ms: i64,
     /// It does not begin later than this.

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use narrows_fleet::lease::Timing;
 
-use world::{Faults, Pace, Report, World};
+use world::{Faults, Forger, Pace, Report, World};
 
 /// Overwrites a holder that may still send.
 const HASTY: Timing = Timing { valid_for: Duration::from_secs(10), taken_over_after: Duration::from_secs(3) };
@@ -73,7 +73,7 @@ fn forged_leases_cost_time_and_never_let_two_runs_send() {
 
 #[test]
 fn the_sweep_finds_a_hub_that_frees_too_soon() {
-    let report = run(0..30, Timing::default(), Faults { hasty_hub: true, ..Faults::FORGER });
+    let report = run(0..30, Timing::default(), Faults { forger: Forger::MetInHaste, ..Faults::ALL });
     println!("{report:?}");
     assert!(report.overlaps >= 1 && report.contradictions >= 1, "{report:?}");
 }

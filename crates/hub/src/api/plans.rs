@@ -14,7 +14,7 @@ use super::App;
 use super::app::who;
 use crate::error::Error;
 use crate::hub::Accepted;
-use crate::hub::orders::OrderRow;
+use crate::hub::orders::{OrderRow, Terms};
 use crate::hub::planner::Applied;
 use crate::hub::view::PlanView;
 
@@ -142,6 +142,6 @@ pub(crate) async fn order(
     let Json(wish) = body.map_err(|error| unread(&error))?;
     let name = |text: &str| text.parse::<Name>().map_err(|error| Error::Request(error.to_string()));
     let (source, target) = (name(&wish.source)?, name(&wish.target)?);
-    let order = app.hub().order_at(&source, &target, &wish.command, &who(from), None).await?;
+    let order = app.hub().order_at(&source, &target, &wish.command, &who(from), Terms::default()).await?;
     Ok(Json(Given { now_ms: app.hub().now(), order }))
 }

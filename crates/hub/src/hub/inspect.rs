@@ -54,6 +54,9 @@ impl Hub {
         };
         let complete = |now: &Condition| (now.server.clone(), now.connections, now.missed);
         let mut feed_of = complete(&condition.borrow_and_update());
+        // This hub began: so did its own bus, and nobody knows since when another one runs.
+        self.bus_began_ms.store(self.now(), Ordering::Relaxed);
+        let mut server = feed_of.0.clone();
         loop {
             tokio::select! {
                 message = feed.next() => match message {
@@ -63,6 +66,10 @@ impl Hub {
                 _ = condition.changed() => {
                     let now = complete(&condition.borrow_and_update());
                     if now != feed_of {
+                        if now.0.is_some() && now.0 != server {
+                            server.clone_from(&now.0);
+                            self.bus_began_ms.store(self.now(), Ordering::Relaxed);
+                        }
                         feed_of = now;
                         eye.inspector.begin(eye.now());
                     }

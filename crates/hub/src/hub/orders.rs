@@ -1,6 +1,7 @@
 //! Runs that somebody asks for by hand.
 
 use std::collections::BTreeSet;
+use std::sync::atomic::Ordering;
 use std::sync::{Mutex, PoisonError};
 
 use narrows_fleet::config::Command;
@@ -16,6 +17,7 @@ use crate::compile::{ms, reservations, stamp};
 use crate::counters::outcome;
 use crate::error::{Error, Result};
 use crate::hub::Hub;
+use crate::network::Network;
 use crate::peer_keys::Servers;
 
 /// The orders since the start of the hub, the newest last.
@@ -50,6 +52,19 @@ pub(crate) struct OrderRow {
     pub(crate) run: Option<Uuid>,
     /// What the agent said of it.
     pub(crate) said: Option<String>,
+    /// What its keys leave out, if it loads a path that is not known whole.
+    pub(crate) note: Option<String>,
+}
+
+/// What an order may say beside who measures what.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Terms<'a> {
+    /// It begins no sooner.
+    pub(crate) earliest: Option<i64>,
+    /// It leases this path too, so that nobody else loads that meanwhile.
+    pub(crate) also: Option<&'a (Name, Name)>,
+    /// It looks at its path while this agent loads that.
+    pub(crate) beside: Option<&'a Name>,
 }
 
 impl Orders {
@@ -125,17 +140,17 @@ impl Hub {
     /// Asks an agent for a run: at once if it is light, else in the earliest span that is free on
     /// all its keys. Returns the order's number.
     pub async fn order(&self, source: &Name, target: &Name, command: &str, who: &str) -> Result<Uuid> {
-        Ok(self.order_at(source, target, command, who, None).await?.id)
+        Ok(self.order_at(source, target, command, who, Terms::default()).await?.id)
     }
 
-    /// The same no sooner than `earliest`.
+    /// The same on terms.
     pub(crate) async fn order_at(
         &self,
         source: &Name,
         target: &Name,
         command: &str,
         who: &str,
-        earliest: Option<i64>,
+        terms: Terms<'_>,
     ) -> Result<OrderRow> {
         for host in [source, target] {
             let member = self.directory.get(host).filter(|agent| agent.state == AgentState::Member);
@@ -146,7 +161,7 @@ impl Hub {
         }
         let command = Command::read("command", command)?;
         let now = self.now();
-        let at = earliest.unwrap_or(now).max(now);
+        let at = terms.earliest.unwrap_or(now).max(now);
         let serial = self.record.next_serial().await?;
         let mut order = Order {
             schema: Order::SCHEMA.to_owned(),
@@ -158,13 +173,17 @@ impl Hub {
             peer: self.peer(source, target, now),
             command: command.words().to_vec(),
             keys: Vec::new(),
+            beside: terms.beside.cloned(),
             at_ms: at,
             not_after_ms: at + LIGHT_MS,
             length_ms: u64::try_from(LIGHT_MS).unwrap_or(0),
             octets: LIGHT_OCTETS,
         };
+        let mut note = None;
         if command.loads() {
-            self.reserve_order(&mut order, &command, at).await?;
+            // A new bus gives no leases yet, and agents have to come back to it first.
+            let at = at.max(self.bus_began_ms.load(Ordering::Relaxed).saturating_add(NEW_BUS_MS));
+            note = self.reserve_order(&mut order, &command, at, terms.also).await?;
         }
         let row = OrderRow {
             id: order.id,
@@ -176,6 +195,7 @@ impl Hub {
             state: WAITS.to_owned(),
             run: None,
             said: None,
+            note,
         };
         let text = format!("{source} to {target}: {}", row.command);
         self.record.audit(who, "order.given", &text, now).await?;
@@ -191,7 +211,14 @@ impl Hub {
         Some(Peer { name: agent.name, address: agent.address, place: None, site: None, keys })
     }
 
-    async fn reserve_order(&self, order: &mut Order, command: &Command, at: i64) -> Result<()> {
+    /// Gives an order its keys and its span; returns what the keys leave out.
+    async fn reserve_order(
+        &self,
+        order: &mut Order,
+        command: &Command,
+        at: i64,
+        also: Option<&(Name, Name)>,
+    ) -> Result<Option<String>> {
         let ground = self.ground(None).await?;
         let planner = self.planner.lock().await;
         let placed = planner.placed();
@@ -199,7 +226,14 @@ impl Hub {
         for _ in 0..RACES {
             let input = ground.input(at, at, &placed, &held);
             let (source, target) = (order.agent.clone(), order.target.clone());
-            let want = input.want((&source, &target), command, crate::compile::LENGTH);
+            let mut want = input.want((&source, &target), command, crate::compile::LENGTH);
+            let pairs: Vec<(&Name, &Name)> =
+                [(&source, &target)].into_iter().chain(also.map(|(a, b)| (a, b))).collect();
+            if let Some((a, b)) = also {
+                want.resources.extend(input.want((a, b), command, crate::compile::LENGTH).resources);
+                want.resources.sort();
+                want.resources.dedup();
+            }
             let wants = [want];
             let mut room = input.book(&wants);
             let window = (stamp(at), stamp(at) + crate::compile::LENGTH);
@@ -215,7 +249,7 @@ impl Hub {
                 (span.run, span.serial) = (order.id, order.serial);
             }
             match self.record.reserve(&spans).await {
-                Ok(()) => return Ok(()),
+                Ok(()) => return Ok(left_out(&ground.found.network, &pairs)),
                 Err(narrows_record::Error::Reserved(_)) => held = self.record.reservations(at).await?,
                 Err(error) => return Err(error.into()),
             }
@@ -238,6 +272,15 @@ impl Hub {
     }
 }
 
+/// What is not leased, because nobody knows it: links of paths without a route of the last day.
+fn left_out(network: &Network, pairs: &[(&Name, &Name)]) -> Option<String> {
+    let both = pairs.iter().flat_map(|(a, b)| [(a, b), (b, a)]);
+    let unknown = both.filter(|(a, b)| !network.knows(a, b));
+    let ways: Vec<String> = unknown.map(|(a, b)| format!("{a} to {b}")).collect();
+    let text = "only its hosts and the declared access links are leased: no route of the last day is known";
+    (!ways.is_empty()).then(|| format!("{text} from {}", ways.join(", from ")))
+}
+
 const WAITS: &str = "waits";
 /// Orders that are remembered.
 const MOST: usize = 500;
@@ -248,3 +291,6 @@ const LIGHT_OCTETS: u64 = 500_000_000;
 /// After its end an order that nobody spoke of is lost.
 const LATE_MS: i64 = 60_000;
 const RACES: usize = 3;
+/// After a bus began anew, no loading run is ordered to begin sooner: as long as no agent takes a
+/// lease, and some seconds in which agents come back.
+const NEW_BUS_MS: i64 = narrows_fleet::lease::TAKEN_OVER_AFTER.as_secs().cast_signed() * 1_000 + 5_000;

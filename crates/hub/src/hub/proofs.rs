@@ -14,6 +14,7 @@ use uuid::Uuid;
 use crate::error::{Error, Result};
 use crate::hub::Hub;
 use crate::hub::bottlenecks::{bottlenecks, hosts};
+use crate::hub::orders::Terms;
 
 /// Proofs since the start of the hub, by bottleneck.
 #[derive(Debug, Default)]
@@ -77,17 +78,21 @@ impl Hub {
         let needs = || Error::Request("a proof needs two of its paths without a common host".to_owned());
         let (a, b) = two.ok_or_else(needs)?;
         let begin = self.now() + STEP_MS;
-        let observe = |at| self.order_at(&b.0, &b.1, "available", who, Some(at));
-        let load = |at| self.order_at(&a.0, &a.1, LOAD, who, Some(at));
+        let look = |at, beside| Terms { earliest: Some(at), beside, ..Terms::default() };
+        let observe = |at| self.order_at(&b.0, &b.1, "available", who, look(at, None));
+        let beside = |at| self.order_at(&b.0, &b.1, "available", who, look(at, Some(&a.0)));
+        // One lease over both paths: no other load than ours is on the one that is looked at.
+        let both = |at| Terms { earliest: Some(at), also: Some(b), ..Terms::default() };
+        let load = |at| self.order_at(&a.0, &a.1, LOAD, who, both(at));
         let first = load(begin).await?;
         let second = load(first.at_ms + 2 * STEP_MS).await?;
         let orders = [
             observe(first.at_ms - STEP_MS + INTO_MS).await?.id,
             first.id,
-            observe(first.at_ms + INTO_MS).await?.id,
+            beside(first.at_ms + INTO_MS).await?.id,
             observe(second.at_ms - STEP_MS + INTO_MS).await?.id,
             second.id,
-            observe(second.at_ms + INTO_MS).await?.id,
+            beside(second.at_ms + INTO_MS).await?.id,
         ];
         let row = ProofRow { state: RUNNING, ratio: None, at_ms: self.now() };
         let trial = Trial { row, b: b.clone(), orders };

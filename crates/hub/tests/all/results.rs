@@ -158,6 +158,13 @@ async fn proved(windows: [(Claim, f64); 4]) -> (World, String) {
     let kinds: Vec<&str> = given.iter().map(|order| order.command[0].as_str()).collect();
     assert_eq!(kinds, ["available", "throughput", "available", "available", "throughput", "available"]);
     assert!(given.windows(2).all(|two| two[0].at_ms < two[1].at_ms), "{given:?}");
+    // One lease over both paths; who looks at the second one while the first is loaded, looks.
+    let hosts = ["host.a", "host.b", "host.c", "host.d"].map(|key| key.parse().unwrap());
+    let (loads, looks): (Vec<_>, Vec<_>) = given.iter().partition(|order| order.command[0] == "throughput");
+    assert!(loads.iter().all(|order| hosts.iter().all(|host| order.keys.contains(host))), "{loads:?}");
+    let beside: Vec<_> =
+        looks.iter().map(|order| order.beside.as_ref().map(narrows_fleet::keys::Name::as_str)).collect();
+    assert_eq!(beside, [None, Some("a"), None, Some("a")]);
     let load = (Claim::Estimate, 60.0);
     let said = [windows[0], load, windows[1], windows[2], load, windows[3]];
     for (order, (claim, mbps)) in given.iter().zip(said) {

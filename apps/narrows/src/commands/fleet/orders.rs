@@ -16,6 +16,9 @@ pub(super) fn run(client: &Client, pair: [&String; 2], command: &str, as_json: b
     let id = given["id"].as_str().unwrap_or_default().to_owned();
     let at = narrows_units::format_rfc_3339(given["at_ms"].as_i64().unwrap_or(0) / 1_000);
     output::complain(&format!("{source} to {target}: {command}, at {at}"));
+    if let Some(note) = given["note"].as_str() {
+        output::complain(note);
+    }
     let stop = interrupt::flag()?;
     let mut waited = 0;
     loop {

@@ -7,6 +7,7 @@ mod host;
 mod record;
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use narrows_fleet::keys::Key;
 use narrows_fleet::lease::{Action, Event, Inspector, KeyState, Stopped, Timing, Want};
@@ -31,15 +32,23 @@ pub(super) struct Faults {
     /// The bus keeps its identity over restarts.
     pub(super) hidden_restarts: bool,
     /// Somebody writes over leases what names nobody.
-    pub(super) forger: bool,
-    /// The hub frees what was forged at once.
-    pub(super) hasty_hub: bool,
+    pub(super) forger: Forger,
+}
+
+/// Whether there is a forger, and what the hub does about what it writes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Forger {
+    Absent,
+    /// The hub frees keys when nobody sends on them.
+    Present,
+    /// It frees them at once.
+    MetInHaste,
 }
 
 impl Faults {
-    pub(super) const NONE: Self = Self { any: false, hidden_restarts: false, forger: false, hasty_hub: false };
+    pub(super) const NONE: Self = Self { any: false, hidden_restarts: false, forger: Forger::Absent };
     pub(super) const ALL: Self = Self { any: true, ..Self::NONE };
-    pub(super) const FORGER: Self = Self { forger: true, ..Self::ALL };
+    pub(super) const FORGER: Self = Self { forger: Forger::Present, ..Self::ALL };
 }
 
 /// How often what goes wrong, by the world's seed: what is rare in one kind is common in another.
@@ -126,7 +135,7 @@ impl World {
         let record = Record::new(keys(), &bus);
         let (queue, now, sequence, runs) = (BTreeMap::new(), 0, 0, 0);
         let weather = WEATHERS[narrows_units::to_usize(seed) % WEATHERS.len()];
-        let inspector = forger::inspector(faults.hasty_hub);
+        let inspector = forger::inspector(faults.forger == Forger::MetInHaste);
         let mut world =
             Self { now, sequence, queue, random, timing, faults, weather, pace, bus, hosts, inspector, record, runs };
         for at in 0..world.hosts.len() {
@@ -137,7 +146,7 @@ impl World {
         if faults.any {
             world.schedule(10 * SECOND, Happening::Fault);
         }
-        if faults.forger {
+        if faults.forger != Forger::Absent {
             world.schedule(SECOND, Happening::Forge);
             world.schedule(SECOND, Happening::Inspect);
         }
@@ -212,8 +221,10 @@ impl World {
                 keys.retain(|key| *key == Key::Link(surely, 0) || self.random.chance(30));
                 let length = self.random.between(SECOND / 2, 25 * SECOND);
                 host.run = Some(Running { id: run, keys: keys.clone(), length });
-                let start_by = local + std::time::Duration::from_secs(25);
-                host.lessee.take(Want { run, keys, start_by }, local).unwrap_or_default()
+                let start_by = local + Duration::from_secs(25);
+                // Every second run is an order.
+                let after_new_bus = Duration::from_secs(10) * u32::from(self.runs.is_multiple_of(2));
+                host.lessee.take(Want { run, keys, start_by, after_new_bus }, local).unwrap_or_default()
             }
             Turn::Finish(run) if host.run.as_ref().is_some_and(|running| running.id == run) => {
                 host.run = None;
