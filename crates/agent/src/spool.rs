@@ -37,7 +37,7 @@ pub struct Waiting {
     pub runs: u64,
     /// Octets of them.
     pub octets: u64,
-    /// Results that were removed, because too many waited.
+    /// Results that were removed, because too many waited, or that the disk did not take.
     pub lost: u64,
 }
 
@@ -59,6 +59,8 @@ pub struct Parcel {
 pub struct Spool {
     database: Connection,
     bounds: Bounds,
+    /// Results that the disk did not take, since the last one that it took.
+    unkept: u64,
 }
 
 impl Spool {
@@ -69,11 +71,20 @@ impl Spool {
         // Each commit is on the disk.
         database.pragma_update(None, "synchronous", "full")?;
         database.execute_batch(TABLES)?;
-        Ok(Self { database, bounds })
+        Ok(Self { database, bounds, unkept: 0 })
     }
 
-    /// Keeps a result, and gives it its number.
+    /// Keeps a result, and gives it its number. One that the disk does not take is lost, and counts
+    /// as that.
     pub fn add(&mut self, run: &mut Run, now_ms: i64) -> Result<u64> {
+        self.unkept += 1;
+        let next = self.keep(run, now_ms)?;
+        self.unkept = 0;
+        Ok(next)
+    }
+
+    fn keep(&mut self, run: &mut Run, now_ms: i64) -> Result<u64> {
+        let unkept = self.unkept - 1;
         let change = self.database.transaction()?;
         let next = number(&change, NEXT)?.max(1);
         run.seq = next;
@@ -84,7 +95,7 @@ impl Spool {
         )?;
         set(&change, NEXT, next + 1)?;
         let lost = make_room(&change, self.bounds, now_ms)?;
-        set(&change, LOST, number(&change, LOST)? + lost)?;
+        set(&change, LOST, number(&change, LOST)? + lost + unkept)?;
         change.commit()?;
         Ok(next)
     }
@@ -130,7 +141,7 @@ impl Spool {
             self.database.query_row("select count(*), coalesce(sum(octets), 0) from run", [], |row| {
                 Ok((row.get(0)?, row.get(1)?))
             })?;
-        Ok(Waiting { runs, octets, lost: number(&self.database, LOST)? })
+        Ok(Waiting { runs, octets, lost: number(&self.database, LOST)? + self.unkept })
     }
 
     /// Notes an order by its id and serial. `false`: one of them was seen before.
@@ -224,3 +235,50 @@ const NEXT: &str = "next";
 const LOST: &str = "lost";
 const BATCH_OCTETS: usize = 1 << 20;
 const DAY_MS: i64 = 86_400_000;
+
+#[cfg(test)]
+mod tests {
+    use narrows_fleet::message::{Exit, Origin};
+
+    use super::*;
+
+    fn run() -> Run {
+        Run {
+            schema: Run::SCHEMA.to_owned(),
+            id: Uuid::now_v7(),
+            agent: "a".parse().unwrap(),
+            seq: 0,
+            target: "b".parse().unwrap(),
+            kind: "rtt".to_owned(),
+            origin: Origin::Mesh,
+            began_ms: 0,
+            length_ms: 0,
+            exit: Exit::Done,
+            reason: Some("x".repeat(20_000)),
+            octets: 0,
+            route_before: Vec::new(),
+            route_after: Vec::new(),
+            flags: Vec::new(),
+            values: Vec::new(),
+            evidence: None,
+        }
+    }
+
+    #[test]
+    fn what_a_full_disk_does_not_take_is_counted_as_lost() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut spool = Spool::open(&folder.path().join("spool.db"), Bounds::default()).unwrap();
+        assert_eq!(spool.add(&mut run(), 1).unwrap(), 1);
+        let pages: u64 = spool.database.query_row("pragma page_count", [], |row| row.get(0)).unwrap();
+        spool.database.query_row(&format!("pragma max_page_count = {pages}"), [], |_| Ok(())).unwrap();
+        assert!(spool.add(&mut run(), 2).is_err() && spool.add(&mut run(), 3).is_err());
+        let waiting = spool.waiting().unwrap();
+        assert_eq!((waiting.runs, waiting.lost), (1, 2));
+        // Numbers have no gaps, and the count outlives the process.
+        spool.database.query_row("pragma max_page_count = 100000", [], |_| Ok(())).unwrap();
+        assert_eq!(spool.add(&mut run(), 4).unwrap(), 2);
+        drop(spool);
+        let spool = Spool::open(&folder.path().join("spool.db"), Bounds::default()).unwrap();
+        assert_eq!((spool.waiting().unwrap().runs, spool.waiting().unwrap().lost), (2, 2));
+    }
+}
