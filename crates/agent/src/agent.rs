@@ -8,6 +8,7 @@
 //! | `send` | sends results from the spool |
 //! | `status` | tells how the agent is |
 //! | `server` | writes the keys of this host's server |
+//! | `moves` | looks at another bus that a plan names |
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -22,7 +23,8 @@ use crate::parts::Parts;
 use crate::server;
 use crate::shared::Shared;
 use crate::spool::Spool;
-use crate::{send, status, work};
+use crate::state::Membership;
+use crate::{moves, send, status, work};
 
 /// An agent that runs.
 pub struct Agent {
@@ -43,6 +45,7 @@ impl Agent {
         tasks.spawn(driver.run());
         tasks.spawn(feed(Arc::clone(&shared)));
         tasks.spawn(buckets(Arc::clone(&shared)));
+        tasks.spawn(moves::follow(Arc::clone(&shared)));
         tasks.spawn(server::keep_keys(Arc::clone(&shared)));
         tasks.spawn(send::send(Arc::clone(&shared)));
         tasks.spawn(status::tell(Arc::clone(&shared)));
@@ -53,6 +56,16 @@ impl Agent {
     /// The file for `narrows serve --fleet-keys`, as soon as a plan has said what is in it.
     pub async fn server_keys(&self) -> PathBuf {
         server::keys(&self.shared).await
+    }
+
+    /// Waits until the bus has moved: the agent is to stop, and to start with this membership.
+    pub async fn moved(&self) -> Membership {
+        let mut moved = self.shared.moved.subscribe();
+        match moved.wait_for(Option::is_some).await.map(|moved| moved.clone()) {
+            Ok(Some(membership)) => membership,
+            // The sender is in what we have.
+            _ => std::future::pending().await,
+        }
     }
 
     /// Says what is wrong with its host, or that it is right again.

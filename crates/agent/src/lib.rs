@@ -25,6 +25,7 @@ mod lease;
 mod leave;
 mod limits;
 mod measure;
+mod moves;
 mod parts;
 mod plan;
 mod send;

@@ -17,10 +17,11 @@ use crate::limits::Limits;
 use crate::measure::Measure;
 use crate::parts::Parts;
 use crate::spool::Spool;
-use crate::state::State;
+use crate::state::{Membership, State};
 
 pub(crate) struct Shared {
     pub(crate) joined: Joined,
+    pub(crate) membership: Membership,
     pub(crate) version: String,
     pub(crate) state: State,
     pub(crate) limits: Limits,
@@ -32,6 +33,8 @@ pub(crate) struct Shared {
     pub(crate) plan: watch::Sender<Option<Arc<Plan>>>,
     /// The keys of this host's server, once they are written.
     pub(crate) server_keys: watch::Sender<Option<PathBuf>>,
+    /// Set once the agent belongs to another bus.
+    pub(crate) moved: watch::Sender<Option<Membership>>,
     /// A result waits to be sent, or orders wait to be carried out, or something is worth a status.
     pub(crate) unsent: Notify,
     pub(crate) ordered: Notify,
@@ -58,7 +61,8 @@ impl Shared {
     pub(crate) fn new(parts: Parts, spool: Spool, leases: Leases) -> Self {
         let Parts { membership, version, state, limits, bus, clock, measure, .. } = parts;
         Self {
-            joined: membership.joined,
+            joined: membership.joined.clone(),
+            membership,
             version,
             state,
             limits,
@@ -68,6 +72,7 @@ impl Shared {
             leases,
             plan: watch::Sender::new(None),
             server_keys: watch::Sender::new(None),
+            moved: watch::Sender::new(None),
             unsent: Notify::new(),
             ordered: Notify::new(),
             changed: Notify::new(),

@@ -46,6 +46,12 @@ impl Permissions {
         Self { publish, subscribe }
     }
 
+    /// What an agent may do on a bus that it has to leave: read its plan, which names the new one.
+    pub fn leaving(id: &str) -> Self {
+        let publish = vec![read_subject("plan", id), ROUND_TRIP.to_owned()];
+        Self { publish, ..Self::agent(id, "none") }
+    }
+
     /// Whether a message may be published to a subject.
     pub(crate) fn may_publish(&self, subject: &str) -> bool {
         self.publish.iter().any(|outer| covers(outer, subject))
@@ -84,6 +90,15 @@ pub(crate) const PROVIDE: &str = "$JS.API.STREAM.CREATE.results";
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn who_has_to_leave_may_read_its_plan_alone() {
+        let may = Permissions::leaving("a");
+        assert!(may.may_publish(&read_subject("plan", "a")) && may.may_subscribe("plan.a"));
+        for subject in ["result.a.rtt", "status.a", &write_subject("none", "host.b"), &read_subject("plan", "b")] {
+            assert!(!may.may_publish(subject), "{subject}");
+        }
+    }
 
     #[test]
     fn an_agent_has_its_own_and_the_leases() {

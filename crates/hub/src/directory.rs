@@ -34,12 +34,22 @@ pub enum Presence {
 impl Directory {
     /// Only members may connect; a member may do what its name allows. `leases` is their bucket.
     pub fn admission(&self, leases: &str) -> Admission {
-        let (directory, leases) = (self.clone(), leases.to_owned());
+        let leases = leases.to_owned();
+        self.members_may(move |agent| Permissions::agent(agent, &leases))
+    }
+
+    /// Of a bus that was left: members learn there where the new one is.
+    pub fn leaving(&self) -> Admission {
+        self.members_may(Permissions::leaving)
+    }
+
+    fn members_may(&self, what: impl Fn(&str) -> Permissions + Send + Sync + 'static) -> Admission {
+        let directory = self.clone();
         Arc::new(move |public_key| {
             let agents = directory.agents.read().unwrap_or_else(PoisonError::into_inner);
             let member =
                 agents.values().find(|agent| agent.state == AgentState::Member && agent.public_key == public_key);
-            member.map(|agent| Permissions::agent(agent.name.as_str(), &leases))
+            member.map(|agent| what(agent.name.as_str()))
         })
     }
 

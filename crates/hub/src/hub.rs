@@ -65,6 +65,8 @@ pub struct Parts {
     pub record: Arc<dyn Record>,
     /// How it talks, with the right to do everything.
     pub bus: Arc<dyn Bus>,
+    /// The bus that it left, where agents learn of the new one.
+    pub left: Option<Arc<dyn Bus>>,
     /// Who belongs to it; the bus may ask it too.
     pub directory: Directory,
     /// Where agents find the bus.
@@ -96,6 +98,7 @@ pub struct Hub {
     pub(crate) keys: Keys,
     pub(crate) record: Arc<dyn Record>,
     pub(crate) bus: Arc<dyn Bus>,
+    left: Option<Arc<dyn Bus>>,
     pub(crate) directory: Directory,
     pub(crate) bus_address: BusAddress,
     pub(crate) lease_generation: u32,
@@ -148,6 +151,7 @@ impl Hub {
             keys: parts.keys,
             record: parts.record,
             bus: parts.bus,
+            left: parts.left,
             directory: parts.directory,
             bus_address: parts.bus_address,
             lease_generation: parts.lease_generation,

@@ -20,8 +20,10 @@ mod directory;
 mod error;
 mod hub;
 mod keys;
+mod move_bus;
 mod network;
 mod peer_keys;
+mod reach;
 mod server;
 mod token;
 
@@ -34,6 +36,7 @@ pub use hub::bottlenecks::Bottleneck;
 pub use hub::view::PlanView;
 pub use hub::{Accepted, Clock, Cut, Hub, Parts, Tell};
 pub use keys::{HubFile, Keys};
+pub use move_bus::move_bus;
 pub use narrows_site::wall_clock;
 pub use server::{Server, Settings};
 pub use token::JoinToken;

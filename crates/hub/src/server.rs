@@ -3,9 +3,8 @@
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 
-use narrows_bus::{Bus, embedded, nats};
+use narrows_bus::{Bus, embedded};
 use narrows_fleet::keys::Name;
 use narrows_fleet::message::BusAddress;
 use narrows_record::Record;
@@ -19,6 +18,7 @@ use crate::directory::Directory;
 use crate::error::{Error, Result};
 use crate::hub::{Clock, Hub, Parts};
 use crate::keys::Keys;
+use crate::reach::{connected, reach, without_user};
 
 /// How a hub is to run.
 #[derive(Debug, Clone)]
@@ -30,7 +30,8 @@ pub struct Settings {
     pub hosts: Vec<String>,
     /// Its state directory.
     pub state: PathBuf,
-    /// The servers of NATS; the bus is in this process if there are none.
+    /// The servers of NATS; the bus is in this process if there are none. If it was there before,
+    /// agents that still come to it learn where it is now.
     pub nats: Vec<String>,
     /// Octets of results that the bus keeps at most.
     pub bus_octets: u64,
@@ -68,24 +69,33 @@ impl Server {
         keys.write_hub_file(&url)?;
         let (directory, generation) = (Directory::default(), generation(&*record).await?);
         let bucket = format!("lease_{generation}");
-        let (bus, embedded, bus_address): (Arc<dyn Bus>, _, _) = if let Some(server) = settings.nats.first() {
-            let options = nats::Options { key: Some(keys.sign.clone()), ..nats::Options::new(server, "hub") };
-            let client = Arc::new(nats::Client::connect(options).await?);
-            let servers = settings.nats.iter().map(|server| without_user(server)).collect();
-            (client, None, BusAddress::Nats { servers, jwt: None, authority: None })
-        } else {
-            let file = settings.state.join("bus.db");
-            let server = embedded::Server::open(&file, directory.admission(&bucket), embedded::Limits::default())?;
+        let file = settings.state.join("bus.db");
+        let open = |admission| embedded::Server::open(&file, admission, embedded::Limits::default());
+        let (bus, embedded, bus_address): (Arc<dyn Bus>, _, _) = if settings.nats.is_empty() {
+            let server = open(directory.admission(&bucket))?;
             let url = format!("wss://{host}:{}/bus", address.port());
             (Arc::new(server.local()), Some(server), BusAddress::Embedded { url })
+        } else {
+            // The bus in the hub had agents: they still come to it, and learn where the new one is.
+            let left = file.exists().then(|| open(directory.leaving())).transpose()?;
+            let servers = settings.nats.iter().map(|server| without_user(server)).collect();
+            (reach(&keys, &settings.nats).await?, left, BusAddress::Nats { servers, jwt: None, authority: None })
         };
         connected(&*bus).await?;
+        let left: Option<Arc<dyn Bus>> = match &embedded {
+            Some(server) if !settings.nats.is_empty() => Some(Arc::new(server.local())),
+            _ => None,
+        };
+        if let Some(left) = &left {
+            connected(&**left).await?;
+        }
         let (feed, cutter) = (Feed::default(), embedded.clone());
         let news = feed.clone();
         let parts = Parts {
             keys,
             record,
             bus,
+            left,
             directory,
             bus_address,
             lease_generation: generation,
@@ -169,16 +179,6 @@ async fn generation(record: &dyn Record) -> Result<u32> {
     Ok(record.setting("lease_generation").await?.parse().unwrap_or(1))
 }
 
-async fn connected(bus: &dyn Bus) -> Result<()> {
-    let mut condition = bus.condition();
-    let wait = condition.wait_for(|now| now.server.is_some());
-    if tokio::time::timeout(CONNECTED, wait).await.is_ok_and(|found| found.is_ok()) {
-        return Ok(());
-    }
-    let trouble = bus.condition().borrow().trouble.clone().unwrap_or_default();
-    Err(Error::Bus(narrows_bus::Error::Disconnected(trouble)))
-}
-
 fn clock() -> Clock {
     Arc::new(|| i64::try_from(wall_clock().as_millis()).unwrap_or(i64::MAX))
 }
@@ -217,27 +217,12 @@ fn in_url(address: IpAddr) -> String {
     }
 }
 
-/// What the hub itself shows to NATS is not for its agents.
-fn without_user(server: &str) -> String {
-    match (server.split_once("://"), server.rsplit_once('@')) {
-        (Some((scheme, _)), Some((_, host))) => format!("{scheme}://{host}"),
-        _ => server.to_owned(),
-    }
-}
-
-const CONNECTED: Duration = Duration::from_secs(10);
 /// A configuration of some thousand hosts.
 const LARGEST_BODY: usize = 1 << 20;
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn agents_hear_of_a_server_without_its_user() {
-        assert_eq!(without_user("nats://hub:secret@bus:4222"), "nats://bus:4222");
-        assert_eq!(without_user("tls://bus:4222"), "tls://bus:4222");
-    }
 
     #[test]
     fn a_host_has_an_address_that_others_could_use() {

@@ -1,5 +1,6 @@
 //! `narrows hub`: the hub of a fleet, and what its owner does with it.
 
+mod moves;
 mod place;
 mod run;
 mod store;
@@ -8,6 +9,7 @@ use std::path::PathBuf;
 
 use serde_json::json;
 
+use self::moves::MoveArgs;
 use self::place::PlaceArgs;
 use self::run::RunArgs;
 use super::fleet::client::{Client, HubArgs as WhereArgs};
@@ -47,19 +49,12 @@ enum HubCommand {
         #[command(flatten)]
         hub: WhereArgs,
     },
-    /// Copy the record to another database, while no hub runs: to a larger one, then start the hub
-    /// with that --store and the same --state
-    Move {
-        /// Where to: `postgres://user@host/database` or `sqlite:FILE`; nothing is there yet
-        #[arg(long, value_name = "URL")]
-        store: String,
-        /// The record as it is; by default hub.db in the state directory
-        #[arg(long, value_name = "URL")]
-        from: Option<String>,
-        /// The hub's state directory
-        #[arg(long, value_name = "DIR")]
-        state: Option<PathBuf>,
-    },
+    /// Move the record, the bus, or both, while no hub runs
+    ///
+    /// Start the hub there afterwards, with the same state directory. The record is copied. Agents
+    /// that come to the bus of before are told where the new one is by a signed plan, look whether
+    /// they get their plan there, and follow: nobody joins again.
+    Move(MoveArgs),
     /// Copy the record to a new file, while no hub runs
     Backup {
         /// The file
@@ -91,10 +86,7 @@ pub(crate) fn run(args: &HubArgs) -> Result<Exit, Failure> {
             output::write(&format!("revoked {}\n", answer["revoked"].as_str().unwrap_or(name)), None)?;
             Ok(Exit::Valid)
         }
-        Some(HubCommand::Move { store, from, state }) => {
-            let place = PlaceArgs { state: state.clone(), store: from.clone() };
-            store::copy(&place, store)
-        }
+        Some(HubCommand::Move(args)) => moves::run(args),
         Some(HubCommand::Backup { file, place }) => store::copy(place, &format!("sqlite:{}", file.display())),
         Some(HubCommand::Check { place }) => store::check(place),
     }

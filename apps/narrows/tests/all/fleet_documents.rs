@@ -2,8 +2,8 @@
 //! documents are kept like all others.
 
 use narrows_fleet::message::{
-    Claim, Directed, Direction, Exit, Flag, Hop, Order, Origin, Peer, Plan, PlannedRun, Run, ServerKey, Status, Stored,
-    Value,
+    BusAddress, Claim, Directed, Direction, Exit, Flag, Hop, Order, Origin, Peer, Plan, PlannedRun, Run, ServerKey,
+    Status, Stored, Value,
 };
 use narrows_units::{Metric, Unit};
 use serde::Serialize;
@@ -82,6 +82,7 @@ fn plan() -> Plan {
         not_after_ms: AT_MS + 86_400_000,
         lease_generation: 1,
         certificate: "0a".repeat(64),
+        bus: Some(BusAddress::Nats { servers: vec!["nats://bus.example:4222".to_owned()], jwt: None, authority: None }),
         seed: 42,
         mesh_began_ms: AT_MS,
         place: 0,

@@ -29,6 +29,7 @@ fn plan(hosts: u32) -> Plan {
         not_after_ms: BEGAN + 1_000_000_000,
         lease_generation: 1,
         certificate: String::new(),
+        bus: None,
         seed: 7,
         mesh_began_ms: BEGAN,
         place: 0,

@@ -194,6 +194,7 @@ impl World {
             not_after_ms: self.time.unix_ms() + 35 * 86_400_000,
             lease_generation: 1,
             certificate: self.certificate(agent),
+            bus: None,
             seed: 7,
             mesh_began_ms: BEGAN_MS - 1_000_000,
             place: u32::try_from(agents.iter().position(|one| *one == agent).unwrap()).unwrap(),

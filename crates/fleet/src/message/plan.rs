@@ -4,6 +4,7 @@ use narrows_units::to_u32;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
+use super::join::BusAddress;
 use super::status::Stored;
 use crate::keys::{Key, Name};
 
@@ -27,6 +28,9 @@ pub struct Plan {
     /// The hub's signature that this agent's key is its own, in hexadecimal: its leases show it.
     #[serde(default)]
     pub certificate: String,
+    /// Where the bus is from now on, if it has moved.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bus: Option<BusAddress>,
     /// Seed of the rotation mesh.
     pub seed: u64,
     /// Epoch 0 of the mesh began then.

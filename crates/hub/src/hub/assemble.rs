@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use narrows_fleet::keys::Name;
 use narrows_fleet::mesh::Mesh;
-use narrows_fleet::message::{Directed, Peer, Plan, PlannedRun};
+use narrows_fleet::message::{BusAddress, Directed, Peer, Plan, PlannedRun};
 use narrows_record::Agent;
 use narrows_units::{to_u32, weeks_since_1970};
 use narrows_wire::fleet_key::Secret;
@@ -80,6 +80,7 @@ impl Hub {
             not_after_ms: now + VALID_MS,
             lease_generation: self.lease_generation,
             certificate: self.certificate(agent),
+            bus: matches!(self.bus_address, BusAddress::Nats { .. }).then(|| self.bus_address.clone()),
             seed: ground.mesh.seed,
             mesh_began_ms: ground.mesh.began_ms,
             place,

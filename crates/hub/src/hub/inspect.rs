@@ -77,8 +77,7 @@ impl Hub {
                 () = tokio::time::sleep(LOOK) => {}
             }
             for (key, revision) in eye.inspector.to_free(eye.now()) {
-                let freed = self.free_key(&mut eye, &key, revision).await;
-                if let Err(error) = freed {
+                if let Err(error) = self.free_key(&mut eye, &key, revision).await {
                     // Takers overwrite it after a while by themselves.
                     tracing::warn!(%error, %key, "a forged lease was not freed");
                 }

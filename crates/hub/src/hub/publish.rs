@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use bytes::Bytes;
 use narrows_bus::Bus;
 use narrows_fleet::keys::Name;
 use narrows_fleet::message::{Plan, PlannedRun, Signed, Status, Stored};
@@ -65,11 +66,18 @@ impl<'a> Writes<'a> {
             before.map_or(0, |before| before.revision)
         };
         let plan = Plan { serial: self.number, ..plan };
-        let payload = serde_json::to_vec(&self.hub.keys.signed(&plan)).expect("texts");
-        let bus = Arc::clone(&self.hub.bus);
+        let payload = Bytes::from(serde_json::to_vec(&self.hub.keys.signed(&plan)).expect("texts"));
+        let (bus, left) = (Arc::clone(&self.hub.bus), self.hub.left.clone());
         self.wrote = true;
         self.under_way.spawn(async move {
-            let revision = publish(&*bus, plan.agent.as_str(), payload, revision).await?;
+            let key = plan.agent.as_str();
+            let revision = publish(&*bus, key, payload.clone(), revision).await?;
+            if let Some(left) = left
+                && let Err(error) = publish(&*left, key, payload, 0).await
+            {
+                // An agent that comes there finds the plan of before, and the next one soon.
+                tracing::warn!(%error, agent = key, "no plan on the bus that was left");
+            }
             Ok((plan.agent.clone(), Published::of(plan, revision, digest)))
         });
         Ok(())
@@ -95,12 +103,13 @@ impl<'a> Writes<'a> {
     }
 }
 
-async fn publish(bus: &dyn Bus, agent: &str, payload: Vec<u8>, revision: u64) -> Result<u64> {
-    match bus.write(BUCKET, agent, payload.clone().into(), revision).await {
+/// Writes a plan over the revision that is expected, or else over the one that is there.
+async fn publish(bus: &dyn Bus, agent: &str, payload: Bytes, revision: u64) -> Result<u64> {
+    match bus.write(BUCKET, agent, payload.clone(), revision).await {
         Err(narrows_bus::Error::Conflict(_)) => {
             let entry = bus.read(BUCKET, agent).await?;
             let revision = entry.map_or(0, |entry| entry.revision);
-            Ok(bus.write(BUCKET, agent, payload.into(), revision).await?)
+            Ok(bus.write(BUCKET, agent, payload, revision).await?)
         }
         other => Ok(other?),
     }

@@ -78,6 +78,7 @@ fn parts(
         keys: Keys::open(&folder.path().join("state"), &["127.0.0.1".to_owned()]).unwrap(),
         record: Arc::clone(record),
         bus,
+        left: None,
         directory,
         bus_address: BusAddress::Embedded { url: url.to_owned() },
         lease_generation: 1,

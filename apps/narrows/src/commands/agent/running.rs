@@ -32,35 +32,44 @@ pub(super) fn run(args: &RunArgs) -> Result<Exit, Failure> {
     let limits = limits(args.config.as_ref())?;
     let state = args.state.open()?;
     let _lock = state.lock().map_err(failure)?;
-    let membership = member(&state)?;
+    let mut membership = member(&state)?;
     let key = state.key().map_err(failure)?;
     let program = std::env::current_exe();
     let program = program.map_err(|error| Failure::host(format!("where this program lies: {error}")))?;
     runtime()?.block_on(async {
-        let Some(bus) = reached(&membership, key, stop).await? else { return Ok(Exit::Valid) };
-        let measure =
-            Arc::new(Children { program: program.clone(), folder: state.folder().to_owned(), stop: Arc::clone(stop) });
+        let folder = state.folder().to_owned();
+        let measure = Arc::new(Children { program: program.clone(), folder, stop: Arc::clone(stop) });
         let serve = server::Serve { program, port: membership.port };
-        output::complain(&format!("agent {} of {}", membership.joined.agent, membership.hub));
-        let parts = Parts {
-            state,
-            membership,
-            limits,
-            version: env!("CARGO_PKG_VERSION").to_owned(),
-            bus,
-            clock: Arc::new(Clocks),
-            measure,
-            bounds: Bounds::default(),
-        };
-        let agent = Agent::start(parts).map_err(failure)?;
-        service::is_ready();
-        tokio::select! {
-            () = serve.keep(&agent) => {}
-            () = stopped(stop) => {}
+        loop {
+            let Some(bus) = reached(&membership, key.clone(), stop).await? else { return Ok(Exit::Valid) };
+            output::complain(&format!("agent {} of {}", membership.joined.agent, membership.hub));
+            let parts = Parts {
+                state: state.clone(),
+                membership,
+                limits: limits.clone(),
+                version: env!("CARGO_PKG_VERSION").to_owned(),
+                bus,
+                clock: Arc::new(Clocks),
+                measure: measure.clone(),
+                bounds: Bounds::default(),
+            };
+            let agent = Agent::start(parts).map_err(failure)?;
+            service::is_ready();
+            let moved = tokio::select! {
+                () = serve.keep(&agent) => None,
+                () = stopped(stop) => None,
+                moved = agent.moved() => Some(moved),
+            };
+            if moved.is_none() {
+                service::is_stopping();
+            }
+            agent.stop().await;
+            membership = match moved {
+                Some(moved) => moved,
+                None => return Ok(Exit::Valid),
+            };
+            output::complain("the bus has moved");
         }
-        service::is_stopping();
-        agent.stop().await;
-        Ok(Exit::Valid)
     })
 }
 

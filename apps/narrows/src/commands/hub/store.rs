@@ -1,5 +1,6 @@
 //! The record of a hub, apart from a running one.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use narrows_record::Record;
@@ -30,13 +31,18 @@ fn shown(url: &str) -> String {
     }
 }
 
+/// Whether a hub was ever here.
+pub(super) fn is_state(state: &Path) -> Result<(), Failure> {
+    let missing: Vec<_> = FILES.into_iter().filter(|name| !state.join(name).exists()).collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    Err(Failure::host(format!("{} is not the state directory of a hub: no {}", state.display(), missing.join(", "))))
+}
+
 pub(super) fn check(place: &PlaceArgs) -> Result<Exit, Failure> {
     let (state, store) = (place.state(), place.store());
-    let missing: Vec<_> = FILES.into_iter().filter(|name| !state.join(name).exists()).collect();
-    if !missing.is_empty() {
-        let text = format!("{} is not the state directory of a hub: no {}", state.display(), missing.join(", "));
-        return Err(Failure::host(text));
-    }
+    is_state(&state)?;
     let keys = narrows_hub::Keys::open(&state, &[]).map_err(|error| failure(&error))?;
     let text = runtime()?.block_on(async {
         let record = open(&store).await?;
