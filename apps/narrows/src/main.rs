@@ -124,6 +124,17 @@ enum Command {
     Man(commands::manual::ManArgs),
 }
 
+impl Command {
+    /// Whether it is a part of a fleet, under a service manager as a rule.
+    const fn runs_for_months(&self) -> bool {
+        match self {
+            #[cfg(feature = "fleet")]
+            Self::Agent(_) | Self::Hub(_) => true,
+            _ => false,
+        }
+    }
+}
+
 fn main() -> ExitCode {
     complete::answer(Cli::command);
     let words: Vec<_> = std::env::args_os().collect();
@@ -145,23 +156,26 @@ fn parsed(words: Vec<OsString>) -> Result<Cli, Failure> {
     let words = call::completed(words, &Cli::command(), call::resolves)?;
     let command = config::configured(&words, Cli::command(), &config::paths())?;
     let cli = Cli::from_arg_matches(&command.get_matches_from(words)).unwrap_or_else(|error| error.exit());
-    log(cli.verbose);
+    log(cli.verbose, cli.command.runs_for_months());
     Ok(cli)
 }
 
 /// Logs go to standard error: standard output is the result's alone.
-fn log(verbose: u8) {
+/// What runs for months says what went wrong without being asked: nobody starts it again to see.
+fn log(verbose: u8, for_months: bool) {
     let level = match verbose {
         0 => LevelFilter::ERROR,
         1 => LevelFilter::INFO,
         _ => LevelFilter::DEBUG,
     };
+    // Of our own crates alone: libraries warn of what we handle.
+    let ours = (verbose == 0 && for_months).then_some(("narrows", LevelFilter::WARN));
     let wanted = std::env::var("NARROWS_LOG").ok();
     let wanted = wanted.and_then(|text| text.parse::<Targets>().ok());
     let to_stderr = fmt::layer().with_writer(std::io::stderr).with_ansi(false);
     tracing_subscriber::registry()
         .with(to_stderr)
-        .with(wanted.unwrap_or_else(|| Targets::new().with_default(level)))
+        .with(wanted.unwrap_or_else(|| Targets::new().with_default(level).with_targets(ours)))
         .init();
 }
 

@@ -123,6 +123,7 @@ pub struct Hub {
     sites: std::sync::Mutex<BTreeMap<Name, Name>>,
     pub(crate) orders: Orders,
     pub(crate) counters: Counters,
+    refusals: ingest::Refusals,
     /// Somebody joined or left, or the configuration changed: plan again.
     pub(crate) plan_wanted: Notify,
     /// When the bus last began anew, as far as this hub saw.
@@ -172,6 +173,7 @@ impl Hub {
             sites: std::sync::Mutex::default(),
             orders: Orders::default(),
             counters: Counters::default(),
+            refusals: ingest::Refusals::default(),
             plan_wanted: Notify::new(),
             bus_began_ms: AtomicI64::new(i64::MIN),
             news: Notify::new(),

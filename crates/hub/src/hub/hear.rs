@@ -35,8 +35,16 @@ impl Hub {
         }
         let now = self.now();
         let known = self.directory.get(&status.agent).filter(|agent| agent.state == AgentState::Member);
-        known.ok_or_else(|| Error::Missing(format!("member \"{}\"", status.agent)))?;
+        let known = known.ok_or_else(|| Error::Missing(format!("member \"{}\"", status.agent)))?;
         self.record.heard(&status, now).await?;
+        let before = known.status.map(|last| last.faults).unwrap_or_default();
+        for fault in status.faults.iter().filter(|fault| !before.contains(fault)) {
+            // Plans and orders that this hub signed are good: somebody else sent it one.
+            let Some((what, why)) = fault.split_once(": ") else { continue };
+            if ["plan", "order"].contains(&what) && self.refusals.is_new(&format!("{speaker} {what}"), now) {
+                self.record.audit(speaker, &format!("{what}.refused"), why, now).await?;
+            }
+        }
         let agent = self.directory.change(&status.agent, |agent| {
             agent.heard_ms = Some(now);
             agent.status = Some(status.clone());

@@ -1,7 +1,8 @@
 //! Takes results from the bus into the record: each once, whatever is delivered twice.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::Ordering;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use narrows_bus::Delivery;
@@ -112,7 +113,13 @@ impl Hub {
     async fn refuse(&self, delivery: &Delivery, why: &str) -> Result<()> {
         self.counters.refused.fetch_add(1, Ordering::Relaxed);
         tracing::warn!(subject = delivery.subject, why, "a result was refused");
-        Ok(self.record.refuse(&delivery.subject, &delivery.payload, why, self.now()).await?)
+        let now = self.now();
+        self.record.refuse(&delivery.subject, &delivery.payload, why, now).await?;
+        let who = delivery.subject.split('.').nth(1).unwrap_or_default();
+        if self.refusals.is_new(who, now) {
+            self.record.audit(who, "result.refused", &format!("{}: {why}", delivery.subject), now).await?;
+        }
+        Ok(())
     }
 
     /// The run of a message, if it is one, of whoever published it.
@@ -131,6 +138,23 @@ impl Hub {
             return wrong("its agent or its target was never in the fleet");
         }
         Ok(run)
+    }
+}
+
+/// What was refused lately: one entry of the audit tells of many.
+#[derive(Debug, Default)]
+pub(super) struct Refusals(Mutex<BTreeMap<String, i64>>);
+
+impl Refusals {
+    /// Whether the audit is to say it: once a minute.
+    pub(super) fn is_new(&self, who: &str, now_ms: i64) -> bool {
+        let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        last.retain(|_, at_ms| now_ms < *at_ms + QUIET_MS);
+        let is_new = !last.contains_key(who);
+        if is_new {
+            last.insert(who.to_owned(), now_ms);
+        }
+        is_new
     }
 }
 
@@ -160,3 +184,4 @@ pub(crate) fn row(run: &Run) -> RunRow {
 const SINK: &str = "ingest";
 const BATCH: usize = 500;
 const WAIT: Duration = Duration::from_secs(2);
+const QUIET_MS: i64 = 60_000;

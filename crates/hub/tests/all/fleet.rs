@@ -106,6 +106,17 @@ async fn statuses_say_how_agents_are() {
     // Nobody speaks as another one: the subject says who it is.
     let payload = serde_json::to_vec(&b.status(1)).unwrap();
     assert!(world.hub.hear("status.a", &payload).await.is_err());
+    // What it refused is in the audit, once as long as it says so.
+    let mut refusing = a.status(1);
+    refusing.faults = ["plan: it is not signed by the hub", "spool: full"].map(ToOwned::to_owned).to_vec();
+    for _ in 0..2 {
+        a.say(&refusing).await;
+        world.hear().await;
+    }
+    let audits = world.record.audits(None, 50).await.unwrap();
+    let refused: Vec<_> = audits.iter().filter(|one| one.what.ends_with(".refused")).collect();
+    assert_eq!(refused.len(), 1, "{audits:?}");
+    assert_eq!((refused[0].who.as_str(), refused[0].text.as_str()), ("a", "it is not signed by the hub"));
     let mut last = a.status(1);
     last.leaving = true;
     a.say(&last).await;

@@ -58,6 +58,16 @@ async fn poison_is_put_aside_and_never_comes_again() {
     assert_eq!(world.ingest().await, 0);
     let kept = world.record.latest(AVAILABLE, 0).await.unwrap();
     assert_eq!(kept.iter().map(|one| one.run).collect::<Vec<_>>(), [good.id]);
+    // One entry of the audit for all four; a minute later the next one.
+    let refused = || async {
+        let audits = world.record.audits(None, 50).await.unwrap();
+        audits.into_iter().filter(|one| one.what == "result.refused").map(|one| one.who).collect::<Vec<_>>()
+    };
+    assert_eq!(refused().await, ["a"]);
+    world.pass(MINUTE);
+    publish("y".to_owned(), b"no json".to_vec()).await;
+    assert_eq!(world.ingest().await, 1);
+    assert_eq!(refused().await, ["a", "a"]);
 }
 
 #[tokio::test]
