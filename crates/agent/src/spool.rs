@@ -135,6 +135,11 @@ impl Spool {
         Ok(freed as u64)
     }
 
+    /// The number of the newest result; 0: there was none.
+    pub fn newest(&self) -> Result<u64> {
+        Ok(number(&self.database, NEXT)?.max(1) - 1)
+    }
+
     /// What waits.
     pub fn waiting(&self) -> Result<Waiting> {
         let (runs, octets) =

@@ -1,0 +1,313 @@
+//! A whole fleet of processes on loopback, each of which can be killed at any time.
+
+use std::fs::{File, OpenOptions};
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use serde_json::Value;
+
+use super::postgres::Cluster;
+use crate::common::{ProgramResult, directory, narrows, run, text};
+
+/// A part of the fleet that is to run.
+pub(crate) struct Part {
+    name: String,
+    command: Box<dyn Fn() -> Command>,
+    child: Option<Child>,
+    log: PathBuf,
+}
+
+impl Part {
+    fn new(name: &str, home: &Path, command: impl Fn() -> Command + 'static) -> Self {
+        let log = home.join(format!("{name}.log"));
+        let mut part = Self { name: name.to_owned(), command: Box::new(command), child: None, log };
+        part.start();
+        part
+    }
+
+    pub(crate) fn start(&mut self) {
+        let open = |path: &Path| OpenOptions::new().create(true).append(true).open(path).expect("a log");
+        let mut command = (self.command)();
+        command.stdin(Stdio::null()).stderr(open(&self.log)).stdout(open(&self.log.with_extension("out")));
+        self.child = Some(command.spawn().expect("it starts"));
+    }
+
+    pub(crate) fn signal(&self, signal: Signal) {
+        let child = self.child.as_ref().expect("it runs");
+        kill(Pid::from_raw(i32::try_from(child.id()).expect("a process")), signal).expect("it is our child");
+    }
+
+    /// Ends it in the midst of all.
+    pub(crate) fn kill(&mut self) {
+        if let Some(mut child) = self.child.take() {
+            child.kill().expect("it is our child");
+            child.wait().expect("it is our child");
+        }
+    }
+
+    /// Asks it to end, and waits for that.
+    pub(crate) fn end(&mut self) {
+        self.signal(Signal::SIGTERM);
+        let status = self.child.take().expect("it runs").wait().expect("it is our child");
+        assert!(status.success(), "{}: {status}: {}", self.name, self.said());
+    }
+
+    /// Starts it again if it ended by itself, as a service manager does.
+    pub(crate) fn tend(&mut self) {
+        if self.ended().is_some() {
+            self.start();
+        }
+    }
+
+    /// Tries again what failed.
+    pub(crate) fn tend_failed(&mut self) {
+        if self.ended() == Some(false) {
+            self.start();
+        }
+    }
+
+    pub(crate) fn process(&self) -> u32 {
+        self.child.as_ref().map_or(0, Child::id)
+    }
+
+    /// How it ended by itself; `None`: it did not.
+    pub(crate) fn ended(&mut self) -> Option<bool> {
+        let child = self.child.as_mut()?;
+        child.try_wait().expect("our child").map(|status| status.success())
+    }
+
+    pub(crate) fn said(&self) -> String {
+        std::fs::read_to_string(&self.log).unwrap_or_default()
+    }
+}
+
+impl Drop for Part {
+    #[expect(clippy::print_stdout, reason = "shown by a test that failed")]
+    fn drop(&mut self) {
+        if let Some(child) = &mut self.child {
+            // It may have ended by itself.
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+        if std::thread::panicking() {
+            let said = self.said();
+            let last: Vec<&str> = said.lines().rev().take(12).collect();
+            println!("--- {}: {}", self.name, last.into_iter().rev().collect::<Vec<_>>().join("\n    "));
+        }
+    }
+}
+
+/// Where everything of a fleet lies.
+pub(crate) struct Fleet {
+    pub(crate) agents: Vec<Part>,
+    pub(crate) hub: Part,
+    /// The servers of NATS.
+    pub(crate) bus: Option<String>,
+    pub(crate) nats: Option<Part>,
+    pub(crate) postgres: Option<Cluster>,
+    pub(crate) home: tempfile::TempDir,
+}
+
+impl Fleet {
+    /// With the bus and the record in the hub.
+    pub(crate) fn embedded(agents: usize) -> Self {
+        Self::new(agents, false, false)
+    }
+
+    /// With NATS.
+    pub(crate) fn on_nats(agents: usize) -> Self {
+        Self::new(agents, true, false)
+    }
+
+    /// With NATS and PostgreSQL.
+    pub(crate) fn large(agents: usize) -> Self {
+        Self::new(agents, true, true)
+    }
+
+    fn new(agents: usize, on_nats: bool, on_postgres: bool) -> Self {
+        let home = directory();
+        let (nats_port, hub_port) = (free_port(), free_port());
+        let nats = on_nats.then(|| nats(home.path(), nats_port));
+        let postgres = on_postgres.then(Cluster::new);
+        let store = postgres.as_ref().map(Cluster::url);
+        let bus = on_nats.then(|| format!("nats://127.0.0.1:{nats_port}"));
+        let hub = hub(home.path(), hub_port, bus.as_deref(), store.as_deref());
+        let mut fleet = Self { agents: Vec::new(), hub, bus, nats, postgres, home };
+        let (url, join) = fleet.announced();
+        fleet.agents = (0..agents).map(|number| fleet.agent(number, &url, &join)).collect();
+        fleet
+    }
+
+    /// Another hub on the port of the one that has ended.
+    pub(crate) fn replace_hub(&mut self, bus: Option<&str>, store: Option<&str>) {
+        let (url, _) = self.announced();
+        let port = url.rsplit(':').next().and_then(|port| port.parse().ok()).expect("a port");
+        std::fs::remove_file(self.home.path().join("hub.out")).expect("what it said");
+        self.hub = hub(self.home.path(), port, bus, store);
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.home.path().join(name)
+    }
+
+    /// The URL of the hub, and the token by which hosts join.
+    pub(crate) fn announced(&self) -> (String, String) {
+        let line = || {
+            let said = std::fs::read_to_string(self.path("hub.out")).ok()?;
+            serde_json::from_str::<Value>(said.lines().next()?).ok()
+        };
+        within("the hub's first line", Duration::from_secs(60), || line().is_some());
+        let line = line().expect("it was there");
+        let word = |key: &str| line[key].as_str().expect("a text").to_owned();
+        (word("url"), word("join"))
+    }
+
+    fn agent(&self, number: usize, url: &str, join: &str) -> Part {
+        let (name, state, port) = (agent_name(number), self.path(&agent_name(number)), free_port().to_string());
+        let words = ["agent", "join", url, join, "--name", &name, "--address", "127.0.0.1", "--port", &port, "--state"];
+        let joined = run(&[&words[..], &[text(&state)]].concat());
+        assert_eq!(joined.status.code(), Some(0), "{joined:?}");
+        Part::new(&name, self.home.path(), move || {
+            narrows([std::ffi::OsStr::new("agent"), "run".as_ref(), "--state".as_ref(), state.as_os_str()])
+        })
+    }
+
+    /// What the hub says of the fleet; `None` if it does not answer.
+    pub(crate) fn status(&self) -> Option<Value> {
+        let ended = self.ask(&["fleet", "status", "--json"]);
+        (ended.status.code() == Some(0)).then(|| ended.json())
+    }
+
+    /// A command for the hub, with its state directory.
+    pub(crate) fn ask(&self, words: &[&str]) -> ProgramResult {
+        run(&[words, &["--state", text(&self.path("hub"))]].concat())
+    }
+
+    /// Makes this the configuration of the fleet.
+    pub(crate) fn apply(&self, toml: &str) {
+        let file = self.path("fleet.toml");
+        std::fs::write(&file, toml).expect("a temporary directory can be written");
+        let ended = self.ask(&["fleet", "apply", text(&file)]);
+        assert_eq!(ended.status.code(), Some(0), "{ended:?}");
+    }
+
+    /// Somebody orders a run and waits for it, meanwhile.
+    pub(crate) fn order(&self, source: usize, target: usize, command: &str) -> Part {
+        let (source, target, state) = (agent_name(source), agent_name(target), self.path("hub"));
+        let words: Vec<String> = command.split(' ').map(ToOwned::to_owned).collect();
+        Part::new(&format!("order-{source}-{target}"), self.home.path(), move || {
+            let mut order = narrows(["fleet", "run", &source, &target, "--state", text(&state), "--"]);
+            order.args(&words);
+            order
+        })
+    }
+
+    /// Starts again what ended by itself, as a service manager does.
+    pub(crate) fn tend(&mut self) {
+        self.hub.tend();
+        self.agents.iter_mut().chain(&mut self.nats).for_each(Part::tend);
+    }
+
+    /// What an agent says of itself.
+    pub(crate) fn own(&self, number: usize) -> Value {
+        let ended = run(&["agent", "status", "--json", "--state", text(&self.path(&agent_name(number)))]);
+        assert_eq!(ended.status.code(), Some(0), "{ended:?}");
+        ended.json()["status"].clone()
+    }
+
+    /// The audit, the newest first: what, and more about it.
+    pub(crate) fn audit(&self) -> Vec<(String, String)> {
+        let (url, _) = self.announced();
+        let asked = Command::new("curl").args(["-sk", &format!("{url}/api/v1/audit")]).output().expect("curl");
+        let answer: Value = serde_json::from_slice(&asked.stdout).unwrap_or_default();
+        let word = |entry: &Value, key: &str| entry[key].as_str().unwrap_or_default().to_owned();
+        let entries = answer["entries"].as_array().or_else(|| answer["audit"].as_array()).cloned().unwrap_or_default();
+        entries.iter().map(|entry| (word(entry, "what"), word(entry, "text"))).collect()
+    }
+
+    /// The port of an agent's server.
+    pub(crate) fn port(&self, number: usize) -> String {
+        let file = std::fs::read(self.path(&agent_name(number)).join("joined.json")).expect("it has joined");
+        let joined: Value = serde_json::from_slice(&file).expect("JSON");
+        joined["port"].to_string()
+    }
+}
+
+/// Loading runs under way of the fleet that lies there: process, source, and port of the target.
+pub(crate) fn loads(home: &Path) -> Vec<(u32, String, String)> {
+    let mut loads = Vec::new();
+    for entry in std::fs::read_dir("/proc").into_iter().flatten().flatten() {
+        let Some(process) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
+        // A process that has ended has no words any more.
+        let words = std::fs::read(entry.path().join("cmdline")).unwrap_or_default();
+        let words: Vec<_> = words.split(|octet| *octet == 0).map(String::from_utf8_lossy).collect();
+        let after = |flag: &str| words.get(words.iter().position(|word| word == flag)? + 1);
+        if words.get(1).is_none_or(|word| word != "throughput") {
+            continue;
+        }
+        if let (Some(key), Some(port)) = (after("--psk-file"), after("--port")) {
+            let state = Path::new(&**key).parent().filter(|state| state.parent() == Some(home));
+            let source = state.and_then(Path::file_name).map(|name| name.to_string_lossy().into_owned());
+            loads.extend(source.map(|source| (process, source, port.to_string())));
+        }
+    }
+    loads
+}
+
+pub(crate) fn agent_name(number: usize) -> String {
+    format!("h{number}")
+}
+
+pub(crate) fn nats(home: &Path, port: u16) -> Part {
+    let folder = home.join("nats");
+    let server = Part::new("nats", home, move || {
+        let program = if Path::new("/usr/sbin/nats-server").exists() { "/usr/sbin/nats-server" } else { "nats-server" };
+        let mut command = Command::new(program);
+        command.args(["-js", "-a", "127.0.0.1", "-p", &port.to_string(), "-sd", text(&folder)]);
+        command
+    });
+    let answers = || std::net::TcpStream::connect(("127.0.0.1", port)).is_ok();
+    within("nats-server", Duration::from_secs(30), answers);
+    server
+}
+
+fn hub(home: &Path, port: u16, bus: Option<&str>, store: Option<&str>) -> Part {
+    let words = |flag: &str, value: Option<&str>| value.map(|value| [flag.to_owned(), value.to_owned()]);
+    let more: Vec<String> = [words("--bus", bus), words("--store", store)].into_iter().flatten().flatten().collect();
+    let state = home.join("hub");
+    Part::new("hub", home, move || {
+        let mut command = narrows(["hub", "--listen", &format!("127.0.0.1:{port}"), "--json", "--bus-size", "200 MB"]);
+        command.arg("--state").arg(&state).args(&more);
+        command
+    })
+}
+
+pub(crate) fn free_port() -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("loopback");
+    listener.local_addr().expect("it is bound").port()
+}
+
+/// Waits for something that happens by itself, and says after how long it did.
+#[track_caller]
+pub(crate) fn within(what: &str, longest: Duration, mut happened: impl FnMut() -> bool) -> Duration {
+    let began = Instant::now();
+    while !happened() {
+        assert!(began.elapsed() < longest, "{what}: not within {longest:?}");
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    began.elapsed()
+}
+
+/// A file that takes nothing but what is in it already.
+pub(crate) fn fill(path: &Path) -> File {
+    use std::io::Write as _;
+    let mut file = File::create(path).expect("there was room for a name");
+    let block = [0_u8; 4096];
+    // Until there is no room.
+    while file.write_all(&block).is_ok() {}
+    file
+}

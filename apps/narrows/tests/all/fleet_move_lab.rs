@@ -1,0 +1,55 @@
+//! The bus of a small fleet moves from the hub to NATS, and nobody joins again.
+
+use std::time::Duration;
+
+use crate::common::{run, text};
+use crate::fleet_faults::fleet::{Fleet, free_port, nats, within};
+
+#[test]
+#[ignore = "lab: needs nats-server"]
+fn agents_follow_the_bus_and_nobody_joins_again() {
+    let mut fleet = Fleet::embedded(2);
+    let connected = |fleet: &Fleet, count| {
+        let status = fleet.status().unwrap_or_default();
+        let online = |agent: &&serde_json::Value| agent["state"] == "online";
+        status["agents"].as_array().into_iter().flatten().filter(online).count() == count
+    };
+    within("both are there", Duration::from_secs(60), || connected(&fleet, 2));
+    // One of them is not there when the bus moves, nor when the hub comes back.
+    fleet.agents[1].end();
+    let port = free_port();
+    let server = nats(fleet.home.path(), port);
+    let bus = format!("nats://127.0.0.1:{port}");
+    let state = fleet.path("hub");
+    fleet.hub.end();
+    let moved = run(&["hub", "move", "--bus", &bus, "--state", text(&state)]);
+    assert_eq!(moved.status.code(), Some(0), "{moved:?}");
+    assert!(moved.stdout.contains("2 agents"), "{moved:?}");
+    fleet.replace_hub(Some(&bus), None);
+    fleet.nats = Some(server);
+    let on_nats = |fleet: &Fleet, agent: usize| {
+        let file = std::fs::read_to_string(fleet.path(&format!("h{agent}")).join("joined.json")).unwrap_or_default();
+        file.contains(&bus)
+    };
+    let first = within("the first one follows", Duration::from_secs(60), || on_nats(&fleet, 0));
+    fleet.agents[1].start();
+    let second = within("so does the one that was away", Duration::from_secs(60), || on_nats(&fleet, 1));
+    println!("on the new bus after {:.1} s and {:.1} s", first.as_secs_f64(), second.as_secs_f64());
+    // Orders, plans and results go by the new bus.
+    within("both are there again", Duration::from_secs(60), || connected(&fleet, 2));
+    let spools = |fleet: &Fleet| (0..2).all(|agent| fleet.own(agent)["spool_runs"] == 0);
+    within("their spools are empty", Duration::from_secs(60), || spools(&fleet));
+    let listens = |agent: usize| std::net::TcpStream::connect(format!("127.0.0.1:{}", fleet.port(agent))).is_ok();
+    within("both serve", Duration::from_secs(60), || listens(0) && listens(1));
+    for pair in [["h0", "h1"], ["h1", "h0"]] {
+        let ended = run(&["fleet", "run", pair[0], pair[1], "--state", text(&state), "--", "rtt"]);
+        assert_eq!(ended.status.code(), Some(0), "{ended:?}");
+    }
+    let faults: Vec<_> = (0..2).map(|agent| fleet.own(agent)["faults"].clone()).collect();
+    assert!(faults.iter().all(serde_json::Value::is_null), "{faults:?}");
+    // It cannot be moved from where it is not.
+    fleet.hub.end();
+    std::fs::remove_file(state.join("bus.db")).expect("the bus of before");
+    run(&["hub", "move", "--bus", &bus, "--state", text(&state)]).refused(2, &["not in the hub"]);
+    fleet.hub.start();
+}
