@@ -1,8 +1,10 @@
 //! Benchmarks: ratios to a peer or to a limit, both measured in the same run, taking turns. Never a
 //! timed test: a missed goal is a line of the output, not a failure.
 
+mod agents;
 mod capture;
 mod captures;
+mod fleet;
 mod host_pair;
 mod links;
 mod ns3;
@@ -69,13 +71,23 @@ const ALL: [Comparison; 8] = [
 /// `--seconds N` (default 5), `--short` (less of `throughput`: two minutes), `--write FILE` (of one
 /// comparison alone: its section of the page).
 ///
-/// `watch` compares with nothing and has a page of its own. `ns3` makes the files anew against
-/// which a test of the simulator compares.
+/// `watch`, `fleet` and `agents` compare with nothing and have pages of their own. `ns3` makes the
+/// files anew against which a test of the simulator compares.
 pub(crate) fn run(args: &[String]) -> Result<bool> {
     if let Some((first, rest)) = args.split_first()
         && first == "watch"
     {
         return watch::run(rest);
+    }
+    if let Some((first, rest)) = args.split_first()
+        && first == "fleet"
+    {
+        return fleet::run(rest);
+    }
+    if let Some((first, rest)) = args.split_first()
+        && first == "agents"
+    {
+        return agents::run(rest);
     }
     if let Some((first, rest)) = args.split_first()
         && first == "ns3"

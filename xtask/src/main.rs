@@ -30,6 +30,8 @@ cargo xtask accuracy   simulate every scenario of every method [--runs N] [--pro
 cargo xtask bench      ratios to iperf3, nuttcp, D-ITG, ns-3 and tbf [throughput|pacing|udp|tcp|traffic|sim|links|captures] [--rounds N] [--seconds N] [--short]
                        [--write docs/results/benchmarks.md]; needs root but for sim; leaves out what is not installed
                        or figures of the store and pages of narrows watch: watch [--rows N] [--write docs/results/watch-bench.md]
+                       or figures of a hub with simulated agents: fleet [--agents 50,1000,10000] [--seconds N] [--program-folder DIR] [--write]
+                       or twenty agents in namespaces over a shared link: agents [--minutes N] [--program-folder DIR] [--write]
                        or the packet times of ns-3 that the simulator must reproduce: ns3
 cargo xtask package    deb, rpm, static archive and OCI layout in target/package [--test: install each into an empty root]
 cargo xtask book       the book of docs/, with the reference that is generated, into target/book [--program PATH]

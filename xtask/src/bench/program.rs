@@ -87,6 +87,10 @@ impl Program {
         Duration::from_nanos(nanos)
     }
 
+    pub(super) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
     /// It has not ended by itself.
     pub(super) fn running(&mut self) -> bool {
         matches!(self.child.try_wait(), Ok(None))

@@ -1,0 +1,309 @@
+//! Twenty agents as they are, in namespaces, over one shared link: whether the hub finds the link
+//! and proves it, whether loads ever met, and what an agent takes of its host.
+
+mod network;
+mod packets;
+
+use std::fmt::Write as _;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail, ensure};
+use serde_json::{Value, json};
+
+use self::network::{Host, Network, PER_SIDE, SHARED, router, within};
+use self::packets::{loads, overlaps, read};
+use super::program::{build, built, found, nap, output};
+use super::versions;
+use crate::provenance::Provenance;
+use crate::shell::{now, root, say};
+
+const USAGE: &str = "cargo xtask bench agents [--minutes N] [--program-folder DIR] [--write]";
+const PAGE: &str = "docs/results/agents-bench.md";
+
+/// A process of ours. Ended as Ctrl-C would, then by force.
+struct Process(Child);
+
+impl Process {
+    fn start(mut command: Command, said: &Path) -> Result<Self> {
+        let file = File::create(said).with_context(|| said.display().to_string())?;
+        let errors = file.try_clone()?;
+        let child = command.stdin(Stdio::null()).stdout(file).stderr(errors).spawn();
+        Ok(Self(child.with_context(|| format!("{command:?}"))?))
+    }
+
+    /// CPU time of the process and of those that it waited for, and its largest memory in kB.
+    fn used(&self) -> Result<(Duration, u64)> {
+        let read = |file: &str| std::fs::read_to_string(format!("/proc/{}/{file}", self.0.id()));
+        let (stat, status) = (read("stat")?, read("status")?);
+        let fields = stat.rsplit_once(')').context("no name")?.1.split_whitespace().skip(11).take(4);
+        let ticks: u64 = fields.filter_map(|field| field.parse::<u64>().ok()).sum();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).context("no memory")?;
+        let memory = line.split_whitespace().next().unwrap_or_default().parse()?;
+        // Linux counts for programs in hundredths of a second.
+        Ok((Duration::from_millis(ticks * 10), memory))
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let pid = self.0.id().to_string();
+        let _ = Command::new("kill").args(["-INT", &pid]).stderr(Stdio::null()).status();
+        let clock = now();
+        while matches!(self.0.try_wait(), Ok(None)) && clock.elapsed() < ENDS_WITHIN {
+            nap(Duration::from_millis(20));
+        }
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// `[--minutes N]` (default 60), `[--program-folder DIR]` with `narrows`, `[--write]`.
+pub(super) fn run(args: &[String]) -> Result<bool> {
+    let made = Provenance::begins(&format!("cargo xtask bench agents {}", args.join(" ")));
+    let (mut minutes, mut folder, mut write) = (60_u64, None, false);
+    let mut args = args.iter();
+    while let Some(arg) = args.next() {
+        let mut value = || args.next().with_context(|| format!("{arg} needs a value"));
+        match arg.as_str() {
+            "--minutes" => minutes = value()?.parse().context("--minutes needs a number")?,
+            "--program-folder" => folder = Some(PathBuf::from(value()?).canonicalize()?),
+            "--write" => write = true,
+            _ => bail!(USAGE),
+        }
+    }
+    for program in ["ip", "tc", "tcpdump", "curl", "setpriv"] {
+        if !found(program) {
+            say(&format!("left out: {program} is not installed\n"));
+            return Ok(true);
+        }
+    }
+    if !nix::unistd::geteuid().is_root() {
+        say("left out: network namespaces need root\n");
+        return Ok(true);
+    }
+    let program = if let Some(folder) = folder {
+        folder.join("narrows")
+    } else {
+        build(&["-p", "narrows", "--all-features"])?;
+        built("narrows")
+    };
+    let scratch = Scratch::new()?;
+    let table = measure(&program, Duration::from_secs(60 * minutes), &scratch.0)?;
+    say(&table);
+    if write {
+        std::fs::write(root().join(PAGE), page(&made, minutes, &table)).context(PAGE)?;
+    }
+    Ok(true)
+}
+
+/// What is asked of the hub.
+type Ask<'a> = &'a dyn Fn(&str, &str, &Value) -> Result<Value>;
+
+fn measure(program: &Path, time: Duration, folder: &Path) -> Result<String> {
+    let _network = Network::lay()?;
+    let program = program.to_string_lossy().into_owned();
+    let logs = logs(folder)?;
+    let file = folder.join("hub.json");
+    let mut hub = within(&Host::HUB.name(), &program);
+    hub.args(["hub", "--json", "--listen", &format!("{}:8622", Host::HUB.address()), "--state"]);
+    hub.arg(folder.join("hub"));
+    let hub = Process::start(hub, &file)?;
+    let (url, join) = announced(&file)?;
+    let ask: Ask<'_> = &|method, path, body| ask(&url, method, path, body);
+    let mut agents = Vec::new();
+    for host in Host::all() {
+        let (name, state) = (host.name(), folder.join(host.name()));
+        let mut joins = within(&name, &program);
+        joins.args(["agent", "join", &url, &join, "--name", &name, "--state"]).arg(&state);
+        output(joins, READY)?;
+        let mut runs = within(&name, &program);
+        runs.args(["agent", "run", "--state"]).arg(&state);
+        agents.push(Process::start(runs, &folder.join(format!("{name}.log")))?);
+    }
+    let began = now();
+    let ordered = order(ask)?;
+    let (located, proof) = prove(ask, time)?;
+    let used: Vec<(Duration, u64)> = agents.iter().map(Process::used).collect::<Result<_>>()?;
+    let took = began.elapsed();
+    let runs = ask("GET", "runs?kind=throughput&since=7d&limit=5000", &json!({}))?;
+    let done = runs["runs"].as_array().into_iter().flatten().filter(|run| run["exit"] == "done").count();
+    drop((agents, hub));
+    let mut files = Vec::new();
+    for (file, process) in logs {
+        drop(process);
+        files.push(file);
+    }
+    let share = |(cpu, _): &(Duration, u64)| 100.0 * cpu.as_secs_f64() / took.as_secs_f64();
+    let mean = used.iter().map(share).sum::<f64>() / used.len() as f64;
+    let most = used.iter().map(share).fold(0.0, f64::max);
+    let memory = used.iter().map(|(_, memory)| *memory).max().unwrap_or(0) / 1_000;
+    let rows = [
+        ("link located", located.unwrap_or_else(|| "no".to_owned()), "yes"),
+        ("proved", proof.unwrap_or_else(|| "not tried".to_owned()), "shared"),
+        ("loading runs", format!("{done} done, {ordered} ordered by hand"), ""),
+        ("loads that met on a key", met(&files)?, "0"),
+        ("processor of an agent", format!("mean {mean:.1} %, most {most:.1} % of a core"), ""),
+        ("memory of an agent, highest", format!("{memory} MB"), "25 MB"),
+    ];
+    let lines = rows.map(|(name, measured, design)| format!("| {name} | {measured} | {design} |\n"));
+    Ok("| figure | measured | design |\n|-|-|-|\n".to_owned() + &lines.concat())
+}
+
+/// Each pair across twice a day by the timetable, and by hand as many as the budget allows. Returns
+/// how many that were.
+fn order(ask: Ask<'_>) -> Result<u32> {
+    let toml = "[groups]\nleft = [\"left-*\"]\nright = [\"right-*\"]\n[[test]]\npairs = \"left to right\"\n\
+                run = \"throughput -t 5\"\nevery = \"12 h\"\n";
+    ask("POST", "config", &json!({ "toml": toml }))?;
+    let mut ordered = 0;
+    for number in 1..=PER_SIDE {
+        let next = 1 + number % PER_SIDE;
+        let source = Host { side: 1, number }.name();
+        for target in [Host { side: 2, number: next }, Host { side: 1, number: next }] {
+            let wish = json!({ "source": source, "target": target.name(), "command": "throughput -t 5" });
+            ordered += u32::from(ask("POST", "orders", &wish).is_ok());
+        }
+    }
+    Ok(ordered)
+}
+
+/// Waits until the hub names the shared link, and has it proved. Returns what it said of both.
+fn prove(ask: Ask<'_>, time: Duration) -> Result<(Option<String>, Option<String>)> {
+    let (began, mut located, mut proof) = (now(), None, Value::Null);
+    let waits = |proof: &Value| proof["state"] == "running" && began.elapsed() < time + PROVES_WITHIN;
+    while began.elapsed() < time || waits(&proof) {
+        nap(LOOK);
+        let answer = ask("GET", "bottlenecks?metric=available", &json!({}))?;
+        let Some(row) = answer["bottlenecks"].as_array().into_iter().flatten().find(|row| is_shared(row)) else {
+            continue;
+        };
+        located.get_or_insert_with(|| found_text(began.elapsed(), row));
+        proof = row["proof"].clone();
+        if proof.is_null() {
+            let id = row["id"].as_str().unwrap_or_default();
+            // At first there may be no two paths without a common host: then it is refused.
+            if let Err(error) = ask("POST", &format!("bottlenecks/{id}/prove"), &json!({})) {
+                say(&format!("no proof yet: {error:#}\n"));
+            }
+        }
+    }
+    Ok((located, Some(proof.to_string()).filter(|_| !proof.is_null())))
+}
+
+/// A log of each host's interface and of the shared link.
+fn logs(folder: &Path) -> Result<Vec<(PathBuf, Process)>> {
+    let hosts = Host::all().map(|host| (host.name(), "eth0"));
+    let places = hosts.chain([(router(1), "core")]);
+    let log = |(name, interface): (String, &str)| {
+        let file = folder.join(format!("{name}.pcap"));
+        let mut command = within(&name, "tcpdump");
+        // Who, to whom, how much; as root, because the folder is root's.
+        command.args(["-i", interface, "-s", "48", "-B", "8192", "-Z", "root", "-w"]).arg(&file).arg("ip");
+        let process = Process::start(command, &folder.join(format!("{name}.tcpdump")))?;
+        Ok((file, process))
+    };
+    places.map(log).collect()
+}
+
+/// What the checker finds in all logs.
+fn met(files: &[PathBuf]) -> Result<String> {
+    let (mut count, mut all, mut said) = (0, 0, String::new());
+    for file in files {
+        let loads = loads(&read(file)?);
+        let overlaps = overlaps(&loads);
+        (count, all) = (count + overlaps.len(), all + loads.len());
+        if let Some(first) = overlaps.first() {
+            let name = file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+            // Writing to a text cannot fail.
+            let _ = write!(said, "; at {name} {:?}, {} ms", first.pairs, first.us / 1_000);
+        }
+    }
+    Ok(format!("{count} of {all} in {} logs{said}", files.len()))
+}
+
+fn is_shared(row: &Value) -> bool {
+    let ends = |link: &Value| {
+        [link["from"].as_str().unwrap_or_default(), link["to"].as_str().unwrap_or_default()].map(ToOwned::to_owned)
+    };
+    row["links"].as_array().into_iter().flatten().any(|link| SHARED.iter().any(|shared| ends(link) == *shared))
+}
+
+fn found_text(when: Duration, row: &Value) -> String {
+    let mbps = |key: &str| row[key].as_f64().unwrap_or(0.0) / 1e6;
+    let paths = row["paths"].as_array().map_or(0, Vec::len);
+    let (value, low, high) = (mbps("value"), mbps("low"), mbps("high"));
+    format!("after {} s: {value:.0} Mbit/s ({low:.0}-{high:.0}), {paths} paths", when.as_secs())
+}
+
+/// The hub's first line.
+fn announced(file: &Path) -> Result<(String, String)> {
+    let clock = now();
+    while clock.elapsed() < READY {
+        let text = std::fs::read_to_string(file)?;
+        if let Some(Ok(line)) = text.lines().next().map(serde_json::from_str::<Value>)
+            && let (Some(url), Some(join)) = (line["url"].as_str(), line["join"].as_str())
+        {
+            return Ok((url.to_owned(), join.to_owned()));
+        }
+        nap(Duration::from_millis(50));
+    }
+    bail!("the hub does not say where it is")
+}
+
+/// From the hub's own host, which it trusts. Its certificate is its own.
+fn ask(url: &str, method: &str, path: &str, body: &Value) -> Result<Value> {
+    let mut curl = within(&Host::HUB.name(), "curl");
+    curl.args(["-sSk", "--fail-with-body", "-X", method, "-H", "content-type: application/json"]);
+    if method == "POST" {
+        curl.args(["-d", &body.to_string()]);
+    }
+    curl.arg(format!("{url}/api/v1/{path}"));
+    let text = output(curl, READY)?;
+    let answer: Value = serde_json::from_str(&text).context("no JSON")?;
+    ensure!(answer.is_object(), "{path}: {text}");
+    Ok(answer)
+}
+
+/// A folder that is gone when this is dropped.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new() -> Result<Self> {
+        let folder = root().join(format!("target/bench/agents-{}", std::process::id()));
+        std::fs::create_dir_all(&folder)?;
+        Ok(Self(folder))
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        if let Err(error) = std::fs::remove_dir_all(&self.0) {
+            say(&format!("{}: {error}\n", self.0.display()));
+        }
+    }
+}
+
+fn page(made: &Provenance, minutes: u64, table: &str) -> String {
+    let page = format!(
+        "# Twenty agents over a shared link\n\n\
+         {}\n\
+         The command writes this whole page; change the text in `xtask/src/bench/agents.rs`.\n\n\
+         Ten hosts on either side of a link of 100 Mbit/s, each with an access link of 300 Mbit/s, all of them namespaces of this machine,\n\
+         for {minutes} min. Every host and the shared link have a packet log; a load is what no light run may send. Each log is that of one\n\
+         key: loads of two pairs that met in it would have had the key at once.\n\n\
+         {table}\nMeasured on and with:\n\n{}",
+        made.lines(),
+        versions::list(),
+    );
+    format!("{}\n", page.trim_end())
+}
+
+const READY: Duration = Duration::from_secs(60);
+const LOOK: Duration = Duration::from_secs(5);
+/// Six runs a minute apart, and what they wait for each other.
+const PROVES_WITHIN: Duration = Duration::from_secs(600);
+const ENDS_WITHIN: Duration = Duration::from_secs(10);
