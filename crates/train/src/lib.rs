@@ -6,6 +6,7 @@
 //! | [`reading`] | rate in and out, growth of one-way delay, batching by the receiver |
 //! | [`burst_ends`] | which packets of a train have stamps that can be trusted |
 //! | [`bucket`], [`bucket_watch`] | token buckets: rate and depth |
+//! | [`carried`] | the rate at which the path carried it at least, whatever held the stamps up |
 //! | [`pairs`], [`mindelay`], [`pair_mode`] | packet pairs: which ones met no queue, and their rate |
 //! | [`windows`] | percentiles of a quantity that varies |
 //!
@@ -25,6 +26,7 @@ pub mod bucket;
 pub mod bucket_watch;
 pub mod bulk;
 pub mod burst_ends;
+pub mod carried;
 pub mod echoed;
 pub mod mindelay;
 pub mod pair_mode;

@@ -7,17 +7,21 @@ use std::sync::Arc;
 use narrows_evaluate::simulated::Simulation;
 use narrows_host_profile::HostProfile;
 use narrows_probe::outcome::BoundKind;
-use narrows_scenario::PathDirection;
+use narrows_scenario::{PathDirection, Scenario};
 use narrows_units::Metric;
+
+fn between(file: &str, profile: &str) -> Scenario {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let file = root.join(file);
+    let scenario = narrows_evaluate::scenario_beside(&std::fs::read_to_string(&file).unwrap(), &file).unwrap();
+    let hosts = std::fs::read_to_string(root.join("hosts").join(profile)).unwrap();
+    scenario.hosts(&Arc::new(HostProfile::from_toml(&hosts).unwrap())).validate().unwrap()
+}
 
 /// Seeds 1 to 10: values within this share of the truth, values further off and bounds that do not
 /// hold, other bounds and runs without either, and the most octets of a run.
 fn runs(path: &str, profile: &str, (method, metric): (&str, Metric), near: f64) -> (usize, usize, usize, u64) {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let file = root.join("plans/paths").join(path);
-    let scenario = narrows_evaluate::scenario_beside(&std::fs::read_to_string(&file).unwrap(), &file).unwrap();
-    let hosts = std::fs::read_to_string(root.join("hosts").join(profile)).unwrap();
-    let scenario = scenario.hosts(&Arc::new(HostProfile::from_toml(&hosts).unwrap())).validate().unwrap();
+    let scenario = between(&format!("plans/paths/{path}"), profile);
     let simulation = Simulation {
         scenario: &scenario,
         way: PathDirection::Forward,
@@ -69,5 +73,34 @@ fn what_no_host_can_overload_has_a_bound_and_no_value() {
             runs("ten-gigabit.toml", profile, ("available", Metric::AvailableIpCapacity), 0.05);
         assert_eq!((right, wrong, open), (0, 0, 10), "{profile}");
         assert!(octets < 60_000_000, "{profile}: {octets}");
+    }
+}
+
+/// A receiving host that does not run for milliseconds stamps what waited in one moment. No rate of
+/// such stamps is a bound, and none of them a value.
+#[test]
+fn stamps_of_a_host_that_was_held_up_are_no_fast_link() {
+    let echoes: &[(String, String)] = &[("peer_kind".to_owned(), "echo".to_owned())];
+    let cases = [
+        ("scenarios/slope-tight-is-not-narrow.toml", "slope", Metric::AvailableIpCapacity, &[][..], 73),
+        ("scenarios/answers-echoes.toml", "answers", Metric::IpCapacity, echoes, 64),
+        ("scenarios/capacity-right.toml", "capacity", Metric::IpCapacity, &[][..], 11),
+    ];
+    for (file, method, metric, params, first) in cases {
+        let scenario = between(file, "busy-both-ends.toml");
+        let simulation = Simulation {
+            scenario: &scenario,
+            way: PathDirection::Forward,
+            method: narrows_methods::find(method).unwrap(),
+            metric,
+            params,
+            truth: narrows_scenario::TruthFrom::Undisturbed,
+        };
+        for seed in first..first + 8 {
+            let run = simulation.run(seed).unwrap();
+            let truth = run.truth.unwrap() as f64;
+            let Some(rate) = run.measured.outcome.estimate().and_then(|estimate| estimate.rate()) else { continue };
+            assert!(rate.low.as_f64() <= 1.005 * truth, "{file}, seed {seed}: {rate:?} of {truth}");
+        }
     }
 }

@@ -66,7 +66,8 @@ impl Matrices {
         if let Some(made) = slot.as_ref().filter(|made| made.is_fresh(changes, at)) {
             return Ok(made.text.clone());
         }
-        let text = serde_json::to_vec(&make().await?).map_err(|error| Problem::new(StatusCode::INTERNAL_SERVER_ERROR, &error.to_string()))?;
+        let text = serde_json::to_vec(&make().await?)
+            .map_err(|error| Problem::new(StatusCode::INTERNAL_SERVER_ERROR, &error.to_string()))?;
         let text = Bytes::from(text);
         let took = at.elapsed();
         *slot = Some(Made { text: text.clone(), changes, at, took });

@@ -61,8 +61,11 @@ impl Served {
             let (_, joined) = self.ask("POST", "/api/v1/join", serde_json::to_value(&join).unwrap()).await;
             let joined: Joined = serde_json::from_value(joined).unwrap();
             let BusAddress::Embedded { url } = joined.bus.clone() else { panic!("{joined:?}") };
-            let bus =
-                Client::connect(Address { url, tls: Some(Arc::new(pinned(self.key_hash))) }, key.clone(), Limits::default());
+            let bus = Client::connect(
+                Address { url, tls: Some(Arc::new(pinned(self.key_hash))) },
+                key.clone(),
+                Limits::default(),
+            );
             until(&bus, |now| now.server.is_some()).await;
             agents.push(Agent::new(joined, bus, key));
         }

@@ -122,8 +122,7 @@ impl World {
         let statuses = bus.subscribe("status.*").await.unwrap();
         let url = format!("ws://{listen}/bus");
         let known = directory.clone();
-        let parts =
-            parts(&folder, (&record, Arc::clone(&bus), known, server.clone()), &url, &now, (&news, &channels));
+        let parts = parts(&folder, (&record, Arc::clone(&bus), known, server.clone()), &url, &now, (&news, &channels));
         let hub = Hub::open(parts).await.unwrap();
         Self { hub, record, bus, news, now, listen, server, directory, folder, statuses, channels }
     }

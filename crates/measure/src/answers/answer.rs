@@ -6,7 +6,10 @@ use super::gaps::{Gap, gaps};
 use super::modes::{Mode, modes};
 use super::run::MethodRun;
 use narrows_probe::outcome::{Caveat, Confidence, Details, Diagnostics, Estimate, Limit, Outcome, Reason};
+use narrows_probe::probes::TrainReport;
+use narrows_train::carried::Carried;
 use narrows_train::mindelay::{ip_rate, wire_rate};
+use narrows_train::train_method::returned_ns;
 use narrows_units::Framing;
 
 /// What the trains say.
@@ -73,6 +76,8 @@ impl MethodRun {
             Some(bound) => Ok(bound),
             None => self.verdict().map_err(|reason| self.why_none(reason)).and_then(|verdict| self.estimate(&verdict)),
         };
+        let found = found
+            .and_then(|estimate| if self.was_carried(&estimate) { Ok(estimate) } else { Err(Reason::ReceiveBatching) });
         match (found, stopped) {
             (Ok(mut estimate), stopped) => {
                 if stopped.is_some() {
@@ -104,6 +109,22 @@ impl MethodRun {
         } else {
             reason
         }
+    }
+
+    /// Whether a train was answered in about the time that this rate takes. Answers that waited for
+    /// a host are stamped in one moment, and their gaps alone would pass for a fast link.
+    fn was_carried(&self, estimate: &Estimate) -> bool {
+        let (Some(rate), Some(facts)) = (estimate.rate(), self.facts.as_ref()) else { return true };
+        let all: Vec<Carried> = self.trains.iter().filter_map(|train| Carried::of(train, returned_ns)).collect();
+        let Some(base) = Carried::base(all.iter().copied()) else { return true };
+        let claimed_ns = f64::from(facts.path_mtu) * 8.0 / rate.low.as_f64() * 1e9;
+        let slack = self.wake_ns() + 4.0 * self.noise_ns();
+        let fits = |train: &TrainReport| {
+            let whole = train.arrivals.iter().filter(|row| returned_ns(row).is_some()).count();
+            let claimed = claimed_ns * whole.saturating_sub(1) as f64;
+            Carried::of(train, returned_ns).is_some_and(|carried| carried.longest_ns(base) <= LONGER * claimed + slack)
+        };
+        self.trains.iter().any(fits)
     }
 
     /// Many answers come in one moment: this host sees them in batches.
@@ -209,6 +230,8 @@ const MOST_BELOW: f64 = 0.25;
 /// Answers this close are in one batch, and so many of them are no accident.
 const CLOSE: f64 = 0.2;
 const BATCHED: f64 = 0.4;
+/// No train that took less than so many times what the rate allows: the rate is the hosts' making.
+const LONGER: f64 = 1.5;
 /// Small packets that take more of a full one's time than this.
 const SLOW: f64 = 0.8;
 /// As `nettimer`: answers beyond this share of the request, both on a wire, are no small ones.

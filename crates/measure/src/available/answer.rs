@@ -10,9 +10,11 @@ use super::train::TrainSlope;
 use narrows_probe::outcome::SampleCounts;
 use narrows_probe::probes::TrainReport;
 use narrows_probe::{
-    AvailableFinding, Caveat, Confidence, Details, Diagnostics, Estimate, Finding, Limit, Outcome, Ranged, Reason,
+    AvailableFinding, BoundKind, Caveat, Confidence, Details, Diagnostics, Estimate, Finding, Limit, Outcome, Ranged,
+    Reason,
 };
 use narrows_train::bucket_watch::BucketWatch;
+use narrows_train::carried::Carried;
 
 /// Relative error of the fitted capacity up to which it is reported.
 const GOOD_FIT: f64 = 0.1;
@@ -27,6 +29,9 @@ const CURVES_LOW: f64 = 0.12;
 /// Trains longer than this outlast the round trips of many transfers, whose answers their begins
 /// may be too short to tell (ours).
 const OUTLASTS: f64 = 0.05;
+/// Standard errors by which delays may have grown unseen: the best of many trains is taken, so one
+/// of a hundred may have grown more (ours).
+const HIDDEN: f64 = 2.33;
 /// A train at this share of the sender's highest rate counts as being there.
 pub(super) const AT_MAX: f64 = 0.97;
 /// Half-width below which no interval shrinks, as a share of the path's rate (ours: stamps, framing
@@ -118,6 +123,14 @@ impl RunAccount {
             (Ending::Settled | Ending::Exhausted, None) => self.undecided(),
         };
         match estimate {
+            // At least nothing is no result.
+            Some(estimate)
+                if estimate
+                    .rate()
+                    .is_some_and(|rate| rate.verdict == BoundKind::LowerBound && rate.low == BitRate::ZERO) =>
+            {
+                self.inconclusive(Reason::NotConverged)
+            }
             Some(estimate) => self.account(estimate, ending).into(),
             None => self.inconclusive(Reason::NotConverged),
         }
@@ -287,7 +300,7 @@ impl RunAccount {
     fn host_limited(&self) -> Option<Estimate> {
         let max = self.max_rate?;
         let forward = self.trains.iter().filter(|train| train.rate_sent >= AT_MAX * max);
-        let through: Vec<f64> = forward.map(|train| train.rate_out.min(train.rate_in)).collect();
+        let through: Vec<f64> = forward.map(|train| train.rate_out.min(self.carried(train))).collect();
         let value = narrows_stat::median(&through)?;
         let rate = BitRate::from_bps_f64(value)?;
         if let Some(interface) = self.interface_rate.filter(|interface| max >= 0.9 * interface.as_f64()) {
@@ -303,19 +316,32 @@ impl RunAccount {
     /// What looks like the turning point is the rate at which the receiving host takes packets.
     fn receiver_limited(&self, pooled: &PooledEstimate) -> Option<Estimate> {
         let half = pooled.half_width(FLOOR * self.scale()?);
-        let value = BitRate::from_bps_f64((pooled.available - half).max(0.0))?;
+        let carried = self.trains.iter().map(|train| self.carried(train)).reduce(f64::max)?;
+        let value = BitRate::from_bps_f64((pooled.available - half).min(carried).max(0.0))?;
         let bound = Estimate::ip_rate(Metric::AvailableIpCapacity, value, value, value);
         Some(bound.at_least(Limit::Receiver).caveat(Caveat::ReceiverLimited))
     }
 
     /// No train near the turning point overloaded the path, yet none at the sender's limit either:
-    /// what came through is available.
+    /// what came through is available, less what growth of the delays its train would not have
+    /// shown. A train whose delays say nothing bounds nothing.
     fn undecided(&self) -> Option<Estimate> {
-        let no_congestion_seen = self.trains.iter().filter(|train| train.is_quiet() && train.rate_in.is_finite());
-        let most = no_congestion_seen.map(|train| train.rate_out.min(train.rate_in)).reduce(f64::max)?;
-        let value = BitRate::from_bps_f64(0.98 * most)?;
+        let scale = self.scale()?;
+        let quiet = self.trains.iter().filter(|train| train.is_quiet() && train.rate_in.is_finite());
+        let through = quiet.map(|train| {
+            let hidden = (train.growth + HIDDEN * train.growth_error).max(0.0);
+            self.carried(train).min(train.rate_out) - scale * hidden
+        });
+        let value = BitRate::from_bps_f64(0.98 * through.reduce(f64::max).filter(|most| *most > 0.0)?)?;
         let bound = Estimate::ip_rate(Metric::AvailableIpCapacity, value, value, value);
         Some(bound.at_least(Limit::Budget).caveat(Caveat::NotConverged))
+    }
+
+    /// The rate at which the path carried this train at least, and no more than it was sent at,
+    /// bit/s: a receiving host that was held up stamps what waited in one moment.
+    fn carried(&self, train: &TrainSlope) -> f64 {
+        let base = Carried::base(self.trains.iter().map(|train| train.carried));
+        base.map_or(0.0, |base| train.carried.rate(base)).min(train.rate_in)
     }
 
     fn account(&self, mut estimate: Estimate, ending: &Ending) -> Estimate {
@@ -325,7 +351,7 @@ impl RunAccount {
         for caveat in self.caveats() {
             estimate = estimate.caveat(caveat);
         }
-        if estimate.verdict() == narrows_probe::BoundKind::Estimated {
+        if estimate.verdict() == BoundKind::Estimated {
             estimate = self.buckets.tell(estimate);
         }
         if self.overflows > 0 {

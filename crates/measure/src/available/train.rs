@@ -10,7 +10,9 @@ use super::backlogged::{Early, Idle, Slope, behind, slope};
 use super::levels::Block;
 use narrows_probe::probes::TrainReport;
 use narrows_train::burst_ends::{BurstEnds, Sample, Scale};
+use narrows_train::carried::Carried;
 use narrows_train::reading::{departure_span_ns, lost_late, runs_backwards};
+use narrows_train::train_method::arrived_ns;
 
 /// A departure gap of this many usual ones is a pause (ours).
 const PAUSE: f64 = 8.0;
@@ -42,6 +44,8 @@ pub(crate) struct TrainSlope {
     pub(crate) rate_in: f64,
     /// Arrival rate from burst end to burst end; infinite if no time passed.
     pub(crate) rate_out: f64,
+    /// How fast the path carried it at least.
+    pub(crate) carried: Carried,
     /// Departure rate over the part that counts, by the regression that gives `growth`.
     pub(crate) rate: f64,
     /// Growth of the one-way delay per unit of send time over that part; infinite where `rate_in`
@@ -142,6 +146,7 @@ pub(crate) fn analyse(report: &TrainReport, prior: Option<Prior>) -> Result<Trai
         return Err(Unusable::FewBatches);
     }
     check_jump(&burst_ends, span)?;
+    let carried = Carried::of(report, arrived_ns).ok_or(Unusable::AllLost)?;
     let pauses = pauses(&samples);
     let priming_packets = prior.and_then(|prior| report.arrivals.get(prior.priming_packets)).map(|row| row.departed);
     let origin = report.received().next().map(|(row, _)| row.departed);
@@ -163,6 +168,7 @@ pub(crate) fn analyse(report: &TrainReport, prior: Option<Prior>) -> Result<Trai
         rate_sent,
         rate_in: if span > 0.0 { rest / span } else { f64::INFINITY },
         rate_out,
+        carried,
         rate: line.rate,
         growth: line.growth,
         growth_error: line.error,

@@ -18,6 +18,7 @@ use super::sample::Phase;
 use super::session::{MethodRun, Pooled};
 use narrows_probe::StampSource;
 use narrows_probe::outcome::{BoundKind, Caveat, Confidence, Details, Estimate, Limit, Outcome, Ranged, Reason};
+use narrows_train::carried::Carried;
 
 /// Concludes from what there is. `stopped`: the run was cut short for this reason.
 pub(super) fn conclude(session: &MethodRun, stopped: Option<&Reason>) -> Outcome {
@@ -45,7 +46,7 @@ fn answer(session: &MethodRun) -> Result<Estimate, Reason> {
     if let Some(turning_point) = search.turning_point.filter(|turning_point| credible(session, turning_point)) {
         return Ok(from_bucket(session, &turning_point));
     }
-    let mut estimate = without_bucket(session)?;
+    let mut estimate = as_carried(session, without_bucket(session)?)?;
     let long = session.of(Phase::Bucket).next().is_some();
     if search.bent > 0 && (long || estimate.limited_by == Limit::Sender) {
         // Something bent the long trains, though no two alike.
@@ -67,6 +68,31 @@ fn answer(session: &MethodRun) -> Result<Estimate, Reason> {
         }
     }
     Ok(estimate.with("bucket_excluded_octets", search.excluded_octets))
+}
+
+/// A bound is no more than a train was carried at, and a value not several times as much: a host that
+/// was held up stamps what waited for it in one moment, and the spacing of such stamps passes for a
+/// fast link.
+fn as_carried(session: &MethodRun, mut estimate: Estimate) -> Result<Estimate, Reason> {
+    let all = || session.samples.iter().chain(&session.too_fast).filter_map(|sample| sample.carried);
+    let most = Carried::base(all()).and_then(|base| all().map(|train| train.rate(base)).reduce(f64::max));
+    let Some(most) = most.filter(|most| most.is_finite() && session.params.preset == Preset::Adaptive) else {
+        return Ok(estimate);
+    };
+    let is_nothing = |rate: &Ranged<BitRate>| rate.verdict == BoundKind::LowerBound && rate.low == BitRate::ZERO;
+    if estimate.rate().is_some_and(|rate| rate.low.as_f64() > SEVERAL * most || is_nothing(&rate)) {
+        return Err(Reason::ReceiveBatching);
+    }
+    // Without batches what it lacks are the times of single packets, the first above all.
+    let batched = batches::seen(session) || session.of(Phase::Batches).next().is_some();
+    if let Some(most) = bit_rate(most).filter(|_| batched && estimate.verdict() == BoundKind::LowerBound) {
+        estimate.adjust(|rate: &mut Ranged<BitRate>| {
+            rate.value = rate.value.min(most);
+            rate.low = rate.low.min(most);
+            rate.high = rate.high.min(most);
+        });
+    }
+    Ok(estimate)
 }
 
 fn without_bucket(session: &MethodRun) -> Result<Estimate, Reason> {
@@ -455,3 +481,6 @@ const MOST_PAIRS: f64 = 0.66;
 const LOSSY: f64 = 0.4;
 /// Ours: beyond a quarter of the value a bin is no capacity.
 const WIDEST: f64 = 0.25;
+/// Beside other traffic a train gets at least half of a link. What no train came near is no link
+/// (ours).
+const SEVERAL: f64 = 3.0;

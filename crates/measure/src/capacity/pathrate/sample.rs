@@ -4,6 +4,8 @@ use narrows_units::{Framing, Receiver, Sender, Stamp, nanos_f64, to_u64};
 
 use narrows_probe::StampSource;
 use narrows_probe::probes::{Arrival, Fate, PacingCheck, TrainId, TrainReport};
+use narrows_train::carried::Carried;
+use narrows_train::train_method::arrived_ns;
 
 /// What a train was sent for. It is part of the train's name, so that a recording can be analysed
 /// again.
@@ -75,6 +77,8 @@ pub(super) struct Sample {
     pub(super) stamped_by: StampSource,
     /// `None` unless every packet came.
     pub(super) delays: Option<Delays>,
+    /// How fast the path carried it at least, its first packet included.
+    pub(super) carried: Option<Carried>,
 }
 
 /// One-way delays within a train, ns, all from the departure of its first packet and with the
@@ -150,6 +154,7 @@ impl Sample {
             sent_ns: sent.iter().sum(),
             stamped_by: report.arrived_by,
             delays: Delays::read(rows),
+            carried: Carried::of(report, arrived_ns),
         };
         let paused = match (sample.phase, report.pacing) {
             (_, PacingCheck::Kept) | (Phase::Check, PacingCheck::Unknown) => false,

@@ -1,0 +1,111 @@
+//! How fast a train was carried at least, however its answers were held up.
+//!
+//! A host that does not run for a while stamps many packets in one moment. Their spacing is then the
+//! host's and far too narrow, and a rate from first stamp to last is one that no link has. Delays do
+//! not lie that way: a packet is never stamped before it came. On a path that keeps order, the time
+//! from the first departure to the last arrival, less what a packet takes that waits nowhere, is at
+//! least the time that the train took the path. (Ours.)
+
+use narrows_probe::probes::{Arrival, TrainReport};
+
+/// Of one train. Times in ns; those between two hosts have an unknown offset, which is the same for
+/// all trains of a run.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Carried {
+    /// IP bits behind the first packet that got there.
+    bits: f64,
+    /// First departure to last arrival.
+    whole_ns: i64,
+    /// Least delay of a packet.
+    least_ns: i64,
+}
+
+impl Carried {
+    /// Of the packets of which `there` knows when they were there; `None` for fewer than two.
+    pub fn of(report: &TrainReport, there: fn(&Arrival) -> Option<i64>) -> Option<Self> {
+        let rows = report.arrivals.iter().filter_map(|row| Some((row.departed.nanos(), there(row)?, row.ip_octets)));
+        let (mut octets, mut count, mut began, mut ended, mut least) = (0u64, 0, i64::MAX, i64::MIN, i64::MAX);
+        for (departed, arrived, size) in rows {
+            octets += if count > 0 { u64::from(size) } else { 0 };
+            count += 1;
+            began = began.min(departed);
+            ended = ended.max(arrived);
+            least = least.min(arrived.saturating_sub(departed));
+        }
+        let whole_ns = ended.saturating_sub(began);
+        (count > 1).then(|| Self { bits: 8.0 * octets as f64, whole_ns, least_ns: least })
+    }
+
+    /// The least delay of several trains, ns: as near as they come to that of a packet that waits
+    /// nowhere.
+    pub fn base(all: impl IntoIterator<Item = Self>) -> Option<i64> {
+        all.into_iter().map(|train| train.least_ns).min()
+    }
+
+    /// The time that the path took for it at most, ns, where a packet takes `base_ns` that waits
+    /// nowhere.
+    pub fn longest_ns(&self, base_ns: i64) -> f64 {
+        self.whole_ns.saturating_sub(base_ns).max(0) as f64
+    }
+
+    /// The rate at which the path carried it at least, bit/s at the IP layer; infinite if no time
+    /// passed.
+    pub fn rate(&self, base_ns: i64) -> f64 {
+        let longest = self.longest_ns(base_ns);
+        if longest > 0.0 { self.bits / longest * 1e9 } else { f64::INFINITY }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::train_method::arrived_ns;
+    use narrows_probe::StampSource;
+    use narrows_probe::probes::{Fate, PacingCheck, TrainId};
+    use narrows_units::Stamp;
+
+    /// Packets of 1250 octets by departure and arrival, us.
+    fn train(packets: &[(i64, i64)]) -> TrainReport {
+        let row = |(seq, (departed, arrived)): (u32, &(i64, i64))| Arrival {
+            seq,
+            departed: Stamp::from_nanos(departed * 1000),
+            ip_octets: 1250,
+            fate: Fate::Received(Stamp::from_nanos(arrived * 1000)),
+        };
+        TrainReport {
+            id: TrainId(1),
+            arrivals: (0..).zip(packets).map(row).collect(),
+            reordered: 0,
+            duplicates: 0,
+            local_drops: 0,
+            departed_by: StampSource::User,
+            arrived_by: StampSource::User,
+            pacing: PacingCheck::Kept,
+        }
+    }
+
+    fn carried(packets: &[(i64, i64)]) -> Carried {
+        Carried::of(&train(packets), arrived_ns).unwrap()
+    }
+
+    #[test]
+    fn a_link_of_ten_megabit_carries_what_it_carries() {
+        let steady = carried(&[(0, 5_000), (0, 6_000), (0, 7_000), (0, 8_000)]);
+        assert!((steady.rate(Carried::base([steady]).unwrap()) - 10e6).abs() < 1.0);
+    }
+
+    #[test]
+    fn stamps_in_one_moment_are_no_faster_link() {
+        let steady = carried(&[(0, 5_000), (0, 6_000), (0, 7_000), (0, 8_000)]);
+        // The same train, the host asleep until 9 ms: its stamps alone say 7.5 Gbit/s.
+        let held = carried(&[(0, 9_000), (0, 9_001), (0, 9_002), (0, 9_004)]);
+        let base = Carried::base([steady, held]).unwrap();
+        assert!(held.rate(base) < 10e6, "{}", held.rate(base));
+        assert!(held.rate(base) > 7e6);
+    }
+
+    #[test]
+    fn one_packet_tells_nothing() {
+        assert_eq!(Carried::of(&train(&[(0, 5_000)]), arrived_ns), None);
+    }
+}
