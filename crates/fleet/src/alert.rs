@@ -218,11 +218,21 @@ impl Alerts {
         all
     }
 
-    /// Paths whose last value counts towards an alert that does not fire yet: the next value
-    /// decides.
-    pub fn doubted(&self) -> BTreeSet<(Name, Name)> {
-        let counting = self.paths.iter().filter(|(_, path)| path.state.is_counting());
-        counting.map(|((_, source, target), _)| (source.clone(), target.clone())).collect()
+    /// Paths whose last value counts towards a turn that did not happen yet, with what is to be
+    /// measured so that the next value decides: who measures, towards whom, the kind of run.
+    pub fn doubted(&self) -> BTreeSet<(Name, Name, &'static str)> {
+        let doubted = |((_, source, target), path): (&(String, Name, Name), &PathState)| {
+            let (signal, _) = path.newest.filter(|_| path.state.is_counting())?;
+            let (source, target) = (source.clone(), target.clone());
+            match signal {
+                Signal::AvailableForward => Some((source, target, "available")),
+                Signal::AvailableReverse => Some((target, source, "available")),
+                Signal::Capacity => Some((source, target, "capacity")),
+                Signal::LeastRoundTrip => Some((source, target, "rtt")),
+                Signal::Queueing | Signal::Loss => None,
+            }
+        };
+        self.paths.iter().filter_map(doubted).collect()
     }
 
     /// The states that changed since the last call.

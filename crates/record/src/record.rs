@@ -131,8 +131,8 @@ pub trait Record: Send + Sync {
     async fn roll_up(&self) -> Result<u64>;
 
     /// Removes whole days that are too old, and returns how many runs that were: evidence after 30
-    /// days, values and runs after 400; reservations, tokens, silences, notices and what was refused
-    /// after 35. Sums of
+    /// days, values and runs after 400; reservations, tokens, silences, notices and what was
+    /// refused after 35. Sums of
     /// hours, newest values and the audit stay.
     async fn retain(&self, now_ms: i64) -> Result<u64>;
 }

@@ -90,7 +90,8 @@ pub const SCRIPT: &str = "text/javascript; charset=utf-8";
 /// The media type of styles.
 pub const STYLE: &str = "text/css; charset=utf-8";
 
-/// What all pages use: elements and words, charts, reports of runs, the frame of a page with sign-in and news.
+/// What all pages use: elements and words, charts, reports of runs, the frame of a page with
+/// sign-in and news.
 pub const KIT: [File; 8] = [
     File { name: "style.css", kind: STYLE, content: include_bytes!("../assets/style.css") },
     File { name: "uPlot.min.css", kind: STYLE, content: include_bytes!("../assets/uplot/uPlot.min.css") },

@@ -139,7 +139,8 @@ impl PathState {
     }
 }
 
-/// A value as rules read it, if it is of this signal over the path. `is_agent`: the source measured.
+/// A value as rules read it, if it is of this signal over the path. `is_agent`: the source
+/// measured.
 fn reading(value: &message::Value, run: &Run, is_agent: bool, signal: Signal, now: WallTime) -> Option<Reading> {
     let from_source = (value.direction == Direction::Forward) == is_agent;
     let fits = match signal {

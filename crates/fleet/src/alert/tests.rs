@@ -97,7 +97,7 @@ fn two_low_values_fire_and_three_good_ones_clear() {
     let mut alerts = alerts(LOW);
     values(&mut alerts, ("a", "c"), 0, &[50.0, 12.0]);
     assert_eq!(decide(&mut alerts, 1, nowhere), []);
-    assert_eq!(alerts.doubted(), [(name("a"), name("c"))].into());
+    assert_eq!(alerts.doubted(), [(name("a"), name("c"), "available")].into());
     values(&mut alerts, ("a", "c"), 2, &[12.0]);
     let fired = "a to c: available 12 Mbit/s (11..13), since 00:00 (+-30 s).".to_owned();
     assert_eq!(decide(&mut alerts, 2, nowhere), [(Begins, fired.clone())]);
@@ -166,9 +166,9 @@ fn alerts_of_paths_end_in_that_of_their_link() {
     values(&mut alerts, ("a", "c"), 0, &[12.0, 12.0]);
     assert_eq!(decide(&mut alerts, 2, nowhere).len(), 1);
     values(&mut alerts, ("a", "d"), 2, &[12.0, 12.0]);
-    let told = decide(&mut alerts, 4, uplink);
-    assert_eq!(told.iter().map(|(kind, _)| *kind).collect::<Vec<_>>(), [Begins, Resolved]);
-    assert_eq!(told[1].1, "a to c: is part of the alert of R1 to R2 now.");
+    let notices = decide(&mut alerts, 4, uplink);
+    assert_eq!(notices.iter().map(|(kind, _)| *kind).collect::<Vec<_>>(), [Begins, Resolved]);
+    assert_eq!(notices[1].1, "a to c: is part of the alert of R1 to R2 now.");
     // Since its first path fired.
     assert_eq!(alerts.firing(at(4), &Zone::fixed(0))[0].since, at(0));
 }
@@ -191,11 +191,11 @@ fn a_silence_holds_back_what_is_told_afterwards() {
     for source in ["a", "b"] {
         values(&mut alerts, (source, "c"), 0, &[12.0, 12.0]);
     }
-    let told = decide(&mut alerts, 2, nowhere);
-    assert!(told.len() == 1 && told[0].1.starts_with("b to c"), "{told:?}");
+    let notices = decide(&mut alerts, 2, nowhere);
+    assert!(notices.len() == 1 && notices[0].1.starts_with("b to c"), "{notices:?}");
     assert!(alerts.firing(at(2), &Zone::fixed(0))[0].silenced);
-    let told = decide(&mut alerts, 30, nowhere);
-    assert!(told.len() == 1 && told[0].1.starts_with("a to c"), "{told:?}");
+    let notices = decide(&mut alerts, 30, nowhere);
+    assert!(notices.len() == 1 && notices[0].1.starts_with("a to c"), "{notices:?}");
 }
 
 #[test]
@@ -225,8 +225,8 @@ fn another_route_is_told_once() {
     alerts.observe(&over("192.0.2.1", 0), at(0));
     assert_eq!(decide(&mut alerts, 1, nowhere), []);
     alerts.observe(&over("192.0.2.2", 10), at(10));
-    let told = decide(&mut alerts, 11, nowhere);
-    assert!(told.len() == 1 && told[0].1.starts_with("a to b: the route changed since 00:05"), "{told:?}");
+    let notices = decide(&mut alerts, 11, nowhere);
+    assert!(notices.len() == 1 && notices[0].1.starts_with("a to b: the route changed since 00:05"), "{notices:?}");
     assert_eq!(decide(&mut alerts, 12, nowhere), []);
     alerts.observe(&over("192.0.2.2", 20), at(20));
     assert_eq!(decide(&mut alerts, 21, nowhere), []);
@@ -236,11 +236,11 @@ fn another_route_is_told_once() {
 fn a_share_of_what_was_usual_is_a_change() {
     let mut alerts = alerts("when = \"change(available) < -20 %\"\n");
     let hourly = |alerts: &mut Alerts, hours: std::ops::Range<i64>, value: f64| {
-        hours.fold(0, |told, hour| {
+        hours.fold(0, |notices, hour| {
             // The interval is narrow, and values are about as far apart as it says.
             let wiggle = [1.0, 1.01, 0.99, 1.005, 0.995][usize::try_from(hour % 5).unwrap()];
             alerts.observe(&mbps(("a", "b"), hour * 60, value * wiggle), at(hour * 60));
-            told + decide(alerts, hour * 60, nowhere).len()
+            notices + decide(alerts, hour * 60, nowhere).len()
         })
     };
     assert_eq!(hourly(&mut alerts, 0..200, 60.0), 0);

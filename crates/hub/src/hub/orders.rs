@@ -67,6 +67,13 @@ pub(crate) struct Terms<'a> {
     pub(crate) beside: Option<&'a Name>,
 }
 
+impl Given {
+    fn is_open(&self, kind: &str, now: i64) -> bool {
+        let is_near = self.order.not_after_ms + LATE_MS > now;
+        is_near && self.row.run.is_none() && self.order.command.first().is_some_and(|word| word == kind)
+    }
+}
+
 impl Orders {
     /// The newest first.
     pub(crate) fn rows(&self) -> Vec<OrderRow> {
@@ -110,11 +117,13 @@ impl Orders {
 
     /// Whether a run of this kind was ordered, and has not ended.
     pub(crate) fn is_open(&self, kind: &str, now: i64) -> bool {
-        let open = |given: &Given| {
-            let is_near = given.order.not_after_ms + LATE_MS > now;
-            is_near && given.row.run.is_none() && given.order.command.first().is_some_and(|word| word == kind)
-        };
-        self.lock().iter().any(open)
+        self.lock().iter().any(|given| given.is_open(kind, now))
+    }
+
+    /// The same over one path.
+    pub(crate) fn is_open_over(&self, source: &Name, target: &Name, kind: &str, now: i64) -> bool {
+        let is_path = |given: &Given| given.order.agent == *source && given.order.target == *target;
+        self.lock().iter().any(|given| is_path(given) && given.is_open(kind, now))
     }
 
     fn waiting(&self, agent: &Name, now: i64) -> Vec<Order> {

@@ -223,8 +223,8 @@ impl Hub {
         Ok(Accepted { changes, plan, serial, agents: self.directory.members().len() as u64 })
     }
 
-    /// The configuration that was in force before, and who made the present one when; nothing before
-    /// the first one.
+    /// The configuration that was in force before, and who made the present one when; nothing
+    /// before the first one.
     pub(crate) async fn last_change(&self) -> Result<Option<(String, Applied)>> {
         let applied = self.record.setting(APPLIED).await?;
         let Ok(applied) = serde_json::from_str(&applied) else { return Ok(None) };

@@ -6,6 +6,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
 use narrows_fleet::alert::Silence;
+use narrows_fleet::message::Order;
 use narrows_hub::Channels;
 use narrows_notify::{Deliver, NoticeBody, SendError};
 use narrows_units::Metric;
@@ -13,7 +14,7 @@ use narrows_watch::WallTime;
 use narrows_watch::alert::NoticeKind::{Firing, Resolved};
 
 use crate::results::{FAR, NEAR, four, over_the_core};
-use crate::world::{BEGIN, MINUTE, World};
+use crate::world::{BEGIN, MINUTE, World, soon};
 
 const AVAILABLE: Metric = Metric::AvailableIpCapacity;
 const NEVER: Duration = Duration::from_secs(60);
@@ -36,8 +37,8 @@ impl Deliver for Chat {
 }
 
 fn chat() -> (Channels, Receiver<NoticeBody>) {
-    let (sender, told) = channel();
-    (Channels { names: BTreeSet::from(["chat".to_owned()]), deliver: Arc::new(Chat(sender)) }, told)
+    let (sender, notice) = channel();
+    (Channels { names: BTreeSet::from(["chat".to_owned()]), deliver: Arc::new(Chat(sender)) }, notice)
 }
 
 const CONFIG: &str = r#"
@@ -59,7 +60,7 @@ async fn waiting(world: &World) -> Vec<NoticeBody> {
 
 #[tokio::test]
 async fn paths_behind_a_link_are_told_once_and_a_restart_tells_nothing_twice() {
-    let (channels, _told) = chat();
+    let (channels, _notices) = chat();
     let mut world = World::with(channels).await;
     let mut agents = four(&world).await;
     world.hub.apply(CONFIG, "test").await.unwrap();
@@ -72,16 +73,16 @@ async fn paths_behind_a_link_are_told_once_and_a_restart_tells_nothing_twice() {
     world.hub.plan().await.unwrap();
     world.pass(MINUTE);
     over_the_core(&world, &mut agents, 20.0, AVAILABLE, BEGIN + 2 * MINUTE).await;
-    let [told] = &waiting(&world).await[..] else { panic!("{:?}", waiting(&world).await) };
-    assert_eq!((told.rule.as_str(), told.state), ("core-low", Firing));
+    let [notice] = &waiting(&world).await[..] else { panic!("{:?}", waiting(&world).await) };
+    assert_eq!((notice.rule.as_str(), notice.state), ("core-low", Firing));
     assert_eq!(
-        (told.target.as_str(), told.cause.as_deref()),
+        (notice.target.as_str(), notice.cause.as_deref()),
         (&*format!("{NEAR} to {FAR}"), Some(&*format!("link {NEAR} to {FAR}")))
     );
-    assert!(told.text.ends_with("Holds back a to c and 2 more."), "{}", told.text);
-    let value = told.value.as_ref().unwrap();
+    assert!(notice.text.ends_with("Holds back a to c and 2 more."), "{}", notice.text);
+    let value = notice.value.as_ref().unwrap();
     assert!((value.value - 20e6).abs() < 1e6 && value.low < value.high, "{value:?}");
-    assert!(told.page.as_ref().is_some_and(|page| page.starts_with("https://10.0.0.1:8622/bottlenecks#")));
+    assert!(notice.page.as_ref().is_some_and(|page| page.starts_with("https://10.0.0.1:8622/bottlenecks#")));
     assert_eq!(world.hub.alert_texts().iter().filter(|text| text.contains("Holds back a to c and 2 more")).count(), 1);
     // Another start: people know.
     world.restart().await;
@@ -99,7 +100,7 @@ async fn paths_behind_a_link_are_told_once_and_a_restart_tells_nothing_twice() {
 
 #[tokio::test]
 async fn a_notice_that_waits_is_delivered_by_the_next_hub() {
-    let (channels, told) = chat();
+    let (channels, notice) = chat();
     let mut world = World::with(channels).await;
     let mut agents = four(&world).await;
     world.hub.apply(CONFIG, "test").await.unwrap();
@@ -111,16 +112,38 @@ async fn a_notice_that_waits_is_delivered_by_the_next_hub() {
     // It ended before it told anybody.
     world.restart().await;
     world.hub.begin_telling().unwrap();
-    let told = tokio::task::spawn_blocking(move || told.recv_timeout(NEVER).unwrap()).await.unwrap();
-    assert_eq!((told.rule.as_str(), told.state), ("core-low", Firing));
+    let notice = tokio::task::spawn_blocking(move || notice.recv_timeout(NEVER).unwrap()).await.unwrap();
+    assert_eq!((notice.rule.as_str(), notice.state), ("core-low", Firing));
     let hub = Arc::clone(&world.hub);
     tokio::task::spawn_blocking(move || hub.end_telling()).await.unwrap();
     assert_eq!(waiting(&world).await, []);
 }
 
 #[tokio::test]
+async fn a_value_that_would_alert_is_looked_at_again() {
+    let (channels, _notices) = chat();
+    let world = World::with(channels).await;
+    let mut agents = four(&world).await;
+    world.hub.apply(CONFIG, "test").await.unwrap();
+    let mut orders = agents[0].subscribe("order").await;
+    over_the_core(&world, &mut agents, 20.0, AVAILABLE, BEGIN).await;
+    let mut given: Vec<Order> = Vec::new();
+    for _ in 0..2 {
+        given.push(agents[0].open(&soon(orders.next()).await.unwrap().payload).unwrap());
+    }
+    let paths: Vec<_> =
+        given.iter().map(|order| (order.target.as_str(), order.command.join(" "), order.at_ms)).collect();
+    let at = BEGIN + MINUTE;
+    assert_eq!(paths, [("c", "available".to_owned(), at), ("d", "available".to_owned(), at)]);
+    // Once is enough while it is open: a to c, a to d and b to d.
+    world.hub.locate().await.unwrap();
+    let given = world.record.audits(None, 99).await.unwrap();
+    assert_eq!(given.iter().filter(|entry| entry.what == "order.given").count(), 3);
+}
+
+#[tokio::test]
 async fn a_silence_is_over_when_somebody_ends_it() {
-    let (channels, _told) = chat();
+    let (channels, _notices) = chat();
     let world = World::with(channels).await;
     let mut agents = four(&world).await;
     world.hub.apply(CONFIG, "test").await.unwrap();
@@ -146,8 +169,9 @@ async fn a_silence_is_over_when_somebody_ends_it() {
     assert!(world.hub.end_silence(silence.id, "test").await.is_err(), "it is over");
     let past = Silence { ends_ms: BEGIN, ..wanted };
     assert!(world.hub.silence(past).await.is_err());
-    let audit = world.record.audits(None, 2).await.unwrap();
-    assert_eq!(audit[1].text, "alert core-low until 2026-11-23T01:00:00Z: work");
+    let audit = world.record.audits(None, 99).await.unwrap();
+    let made = audit.iter().find(|entry| entry.what == "silence.made").unwrap();
+    assert_eq!(made.text, "alert core-low until 2026-11-23T01:00:00Z: work");
 }
 
 #[tokio::test]
