@@ -130,3 +130,30 @@ async fn a_forged_lease_holds_nobody_up_for_long_and_admits_nobody() {
     assert!((stopped.to_ms - forged_ms) < 100, "{stopped:?}");
     agent.stop().await;
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_wall_clock_that_is_set_moves_no_lease() {
+    const HOUR_MS: i64 = 3_600_000;
+    let world = World::new();
+    let agent = world.start("a");
+    world.give(&quiet(&world, &["a", "b"], "a")).await;
+    pass(20).await;
+    world.say(&world.order("a", "b", "throughput -t 40", 10)).await;
+    pass(5).await;
+    // An hour ahead, and two hours back: the lease is renewed, and the run goes on.
+    for step in [HOUR_MS, -2 * HOUR_MS] {
+        let before = world.bus.revision("lease_1", "host.b");
+        world.time.step(step);
+        pass(12).await;
+        assert!(world.bus.revision("lease_1", "host.b") > before);
+        assert!(loads(&world).is_empty(), "{:?}", loads(&world));
+    }
+    pass(30).await;
+    let [load] = &loads(&world)[..] else { panic!("{:?}", loads(&world)) };
+    assert_eq!(load.to_ms - load.from_ms, 40_000);
+    // Its keys are free, and the next run does not wait.
+    world.say(&world.order("a", "b", "throughput -t 5", 11)).await;
+    pass(10).await;
+    assert_eq!(loads(&world).len(), 2);
+    agent.stop().await;
+}

@@ -1,6 +1,7 @@
 //! A hub's part, clocks, and measurements that take time and send nothing.
 
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -31,9 +32,10 @@ pub(crate) fn words(text: &str) -> Vec<String> {
     text.split(' ').map(ToOwned::to_owned).collect()
 }
 
-/// Every clock shows the runtime's time, which passes when nobody has anything to do.
-#[derive(Clone, Copy)]
-pub(crate) struct Time(Instant);
+/// Every clock shows the runtime's time, which passes when nobody has anything to do. The wall clock
+/// of the host may be set.
+#[derive(Clone)]
+pub(crate) struct Time(Instant, Arc<AtomicI64>);
 
 impl Clock for Time {
     fn boot(&self) -> Stamp<Boot> {
@@ -41,7 +43,8 @@ impl Clock for Time {
     }
 
     fn unix_ms(&self) -> i64 {
-        BEGAN_MS + i64::try_from(self.0.elapsed().as_millis()).unwrap()
+        let set = self.1.load(Ordering::Relaxed);
+        BEGAN_MS + set + i64::try_from(self.0.elapsed().as_millis()).unwrap()
     }
 
     fn error(&self) -> Option<Duration> {
@@ -50,8 +53,13 @@ impl Clock for Time {
 }
 
 impl Time {
-    pub(crate) fn elapsed_ms(self) -> u128 {
+    pub(crate) fn elapsed_ms(&self) -> u128 {
         self.0.elapsed().as_millis()
+    }
+
+    /// Somebody sets the wall clock.
+    pub(crate) fn step(&self, ms: i64) {
+        self.1.fetch_add(ms, Ordering::Relaxed);
     }
 }
 
@@ -134,7 +142,7 @@ impl World {
         Self {
             bus: Memory::new(),
             log: Log::default(),
-            time: Time(Instant::now()),
+            time: Time(Instant::now(), Arc::default()),
             key: Key::new(),
             folder: tempfile::tempdir().unwrap(),
         }
@@ -162,14 +170,14 @@ impl World {
     pub(crate) fn start_within(&self, agent: &str, limits: Limits) -> Agent {
         let membership =
             Membership { hub: String::new(), key_hash: String::new(), port: 8620, joined: self.joined(agent) };
-        let fake = Fake { agent: agent.to_owned(), time: self.time, log: Arc::clone(&self.log) };
+        let fake = Fake { agent: agent.to_owned(), time: self.time.clone(), log: Arc::clone(&self.log) };
         let parts = Parts {
             state: State::open(&self.place(agent)).unwrap(),
             membership,
             limits,
             version: "test".to_owned(),
             bus: Arc::new(self.bus.clone()),
-            clock: Arc::new(self.time),
+            clock: Arc::new(self.time.clone()),
             measure: Arc::new(fake),
             bounds: Bounds::default(),
         };
