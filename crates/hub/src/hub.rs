@@ -292,6 +292,10 @@ impl Hub {
             if let Err(error) = self.record.roll_up().await {
                 tracing::warn!(%error, "hours could not be summed up");
             }
+            // Nothing may come any more of what a proof waits for.
+            if let Err(error) = self.judge_proofs().await {
+                tracing::warn!(%error, "proofs could not be judged");
+            }
             minutes += 1;
             if minutes % (24 * 60) == 1
                 && let Err(error) = self.record.retain(self.now()).await

@@ -109,7 +109,9 @@ pub(crate) struct Orders {
 /// The orders since the hub began, the newest first.
 #[utoipa::path(get, path = "/api/v1/orders", tag = "read", responses((status = 200, body = Orders)))]
 pub(crate) async fn orders(State(app): State<App>) -> Json<Orders> {
-    Json(Orders { now_ms: app.hub().now(), orders: app.hub().orders.rows() })
+    let hub = app.hub();
+    hub.orders.expire(hub.now());
+    Json(Orders { now_ms: hub.now(), orders: hub.orders.rows() })
 }
 
 /// An order that was given.

@@ -97,7 +97,14 @@ impl Orders {
             if let Some((_, said)) = status.orders.iter().find(|(id, _)| *id == given.order.id) {
                 given.row.said = Some(said.clone());
             }
-            // What the agent said may overtake its result.
+        }
+        self.expire(now);
+    }
+
+    /// An order without a result is lost some time after its end, also if its agent is never heard
+    /// again. What the agent said may overtake its result.
+    pub(crate) fn expire(&self, now: i64) {
+        for given in self.lock().iter_mut() {
             if given.row.run.is_none() && given.order.not_after_ms + LATE_MS < now {
                 "lost".clone_into(&mut given.row.state);
             }

@@ -102,6 +102,7 @@ impl Hub {
 
     /// Ends the proofs whose runs are all there, or lost.
     pub(crate) async fn judge_proofs(&self) -> Result<()> {
+        self.orders.expire(self.now());
         let running = |trial: &Trial| trial.row.state == RUNNING;
         let open: Vec<(String, Trial)> = {
             let all = self.proofs.all.lock().unwrap_or_else(PoisonError::into_inner);

@@ -215,3 +215,19 @@ async fn a_proof_from_bounds_says_no_more_than_they_do() {
     let [free, left] = [(Claim::AtLeast, 90.0), (Claim::Estimate, 40.0)];
     assert_eq!(proved([free, left, free, left]).await.1, "shared");
 }
+
+#[tokio::test]
+async fn a_proof_whose_agents_are_never_heard_again_ends() {
+    let world = World::new().await;
+    let mut agents = four(&world).await;
+    over_the_core(&world, &mut agents, 100.0, AVAILABLE, BEGIN).await;
+    let id = core(&world, AVAILABLE).id;
+    world.hub.prove(&id, "test").await.unwrap();
+    world.pass(30 * MINUTE);
+    // A result that has nothing to do with it.
+    let run = agents[2].run(&name("b"), "rtt", Metric::RoundTripTime, 1e-9, world.now());
+    agents[2].publish(&run).await;
+    assert_eq!(world.ingest().await, 1);
+    let said = world.record.audits(None, 1).await.unwrap().remove(0);
+    assert_eq!((said.what.as_str(), said.text), ("proof.ended", format!("{id}: inconclusive")));
+}
