@@ -1,10 +1,10 @@
 //! How fast a train was carried at least, however its answers were held up.
 //!
-//! A host that does not run for a while stamps many packets in one moment. Their spacing is then the
-//! host's and far too narrow, and a rate from first stamp to last is one that no link has. Delays do
-//! not lie that way: a packet is never stamped before it came. On a path that keeps order, the time
-//! from the first departure to the last arrival, less what a packet takes that waits nowhere, is at
-//! least the time that the train took the path. (Ours.)
+//! A host that does not run for a while stamps many packets in one moment. Their spacing is then
+//! the host's and far too narrow, and a rate from first stamp to last is one that no link has.
+//! Delays do not lie that way: a packet is never stamped before it came. On a path that keeps
+//! order, the time from the first departure to the last arrival, less what a packet takes that
+//! waits nowhere, is at least the time that the train took the path. (Ours.)
 
 use narrows_probe::probes::{Arrival, TrainReport};
 

@@ -32,8 +32,8 @@ pub(crate) fn words(text: &str) -> Vec<String> {
     text.split(' ').map(ToOwned::to_owned).collect()
 }
 
-/// Every clock shows the runtime's time, which passes when nobody has anything to do. The wall clock
-/// of the host may be set.
+/// Every clock shows the runtime's time, which passes when nobody has anything to do. The wall
+/// clock of the host may be set.
 #[derive(Clone)]
 pub(crate) struct Time(Instant, Arc<AtomicI64>);
 

@@ -3,8 +3,9 @@
 //!
 //! * `fleet_bench members STORE SEEDS COUNT` makes that many agents members of a record that no hub
 //!   uses yet, and writes the seeds of their keys.
-//! * `fleet_bench load STATE SEEDS BUS SECONDS PID` connects them, and prints one figure a
-//!   line: name, tab, text. `STATE` is the hub's folder, `PID` its process, `BUS` the address of NATS or `embedded`.
+//! * `fleet_bench load STATE SEEDS BUS SECONDS PID` connects them, and prints one figure a line:
+//!   name, tab, text. `STATE` is the hub's folder, `PID` its process, `BUS` the address of NATS or
+//!   `embedded`.
 
 #![allow(clippy::print_stdout, reason = "that is what it is for")]
 #![allow(clippy::unwrap_used, reason = "a benchmark that cannot go on ends")]

@@ -1,9 +1,9 @@
 //! Pulses of many minutes, gathered until they can show that loss is below a threshold.
 //!
-//! Sixty pulses without a loss still leave 4.3 % possible: by single minutes no rule about 1 % would
-//! ever clear. So minutes are put together until one stray loss among them leaves no more possible
-//! than the threshold, by the upper end of Wilson's interval (`[BCD01]`) of 99 %. While twice the
-//! threshold is lost, that happens by chance in one minute of a million.
+//! Sixty pulses without a loss still leave 4.3 % possible: by single minutes no rule about 1 %
+//! would ever clear. So minutes are put together until one stray loss among them leaves no more
+//! possible than the threshold, by the upper end of Wilson's interval (`[BCD01]`) of 99 %. While
+//! twice the threshold is lost, that happens by chance in one minute of a million.
 //!
 //! | threshold | 10 % | 5 % | 1 % | 0.5 % | 0.1 % |
 //! |-|-|-|-|-|-|

@@ -1,9 +1,9 @@
 //! Facts that change again and again: a link, a route, a name that goes back and forth.
 //!
-//! In any hour people are told twice at most. They hear of the first change at once, and of the
-//! second one with the word that it flaps. Further changes are told as one: what is so now, and how
-//! often it changed. That is once nothing has changed for ten minutes, and an hour has passed since
-//! the last but one they heard of. So a change that lasts is told in any case.
+//! In any hour people are reported twice at most. They hear of the first change at once, and of the
+//! second one with the word that it flaps. Further changes are reported as one: what is so now, and
+//! how often it changed. That is once nothing has changed for ten minutes, and an hour has passed
+//! since the last but one they heard of. So a change that lasts is reported in any case.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -13,18 +13,18 @@ use serde::{Deserialize, Serialize};
 use super::facts::FactChange;
 use crate::time::{ClockStep, WallTime};
 
-/// How people are told of a change of a fact.
+/// How people are reported of a change of a fact.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Telling {
     /// At once.
     Plain,
-    /// At once, as the second within an hour: further ones are told together.
+    /// At once, as the second within an hour: further ones are reported together.
     Flapping,
     /// Not now.
     Later,
     /// It is calm again: this is what came of so many changes.
     Calm {
-        /// Changes that were not told.
+        /// Changes that were not reported.
         changes: u32,
     },
 }
@@ -32,14 +32,14 @@ pub enum Telling {
 /// Decides it for one fact.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Flaps<T> {
-    /// When people were told within the last hour.
-    told: VecDeque<WallTime>,
-    untold: Option<Untold<T>>,
+    /// When people were reported within the last hour.
+    reported: VecDeque<WallTime>,
+    unreported: Option<Unreported<T>>,
 }
 
 /// Changes that people have not heard of, as one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-struct Untold<T> {
+struct Unreported<T> {
     change: FactChange<T>,
     changes: u32,
     newest: WallTime,
@@ -47,21 +47,21 @@ struct Untold<T> {
 
 impl<T> Default for Flaps<T> {
     fn default() -> Self {
-        Self { told: VecDeque::new(), untold: None }
+        Self { reported: VecDeque::new(), unreported: None }
     }
 }
 
 impl<T> Flaps<T> {
     /// The clock was set: an hour stays an hour.
     pub fn clock_stepped(&mut self, step: ClockStep) {
-        let untold = self.untold.iter_mut();
-        let times = untold.flat_map(|one| [&mut one.change.at_low, &mut one.change.at_high, &mut one.newest]);
-        step.shift(self.told.iter_mut().chain(times));
+        let unreported = self.unreported.iter_mut();
+        let times = unreported.flat_map(|one| [&mut one.change.at_low, &mut one.change.at_high, &mut one.newest]);
+        step.shift(self.reported.iter_mut().chain(times));
     }
 
     fn forget_old(&mut self, now: WallTime) {
-        while self.told.front().is_some_and(|told| told.after(HOUR) <= now) {
-            self.told.pop_front();
+        while self.reported.front().is_some_and(|reported| reported.after(HOUR) <= now) {
+            self.reported.pop_front();
         }
     }
 }
@@ -70,26 +70,26 @@ impl<T: Clone> Flaps<T> {
     /// How to tell of a change that is found `now`.
     pub fn changed(&mut self, now: WallTime, change: &FactChange<T>) -> Telling {
         self.forget_old(now);
-        if let Some(untold) = &mut self.untold {
-            (untold.change.after, untold.change.at_high) = (change.after.clone(), change.at_high);
-            (untold.changes, untold.newest) = (untold.changes.saturating_add(1), now);
+        if let Some(unreported) = &mut self.unreported {
+            (unreported.change.after, unreported.change.at_high) = (change.after.clone(), change.at_high);
+            (unreported.changes, unreported.newest) = (unreported.changes.saturating_add(1), now);
             return Telling::Later;
         }
-        if self.told.len() >= MOST_AN_HOUR {
-            self.untold = Some(Untold { change: change.clone(), changes: 1, newest: now });
+        if self.reported.len() >= MOST_AN_HOUR {
+            self.unreported = Some(Unreported { change: change.clone(), changes: 1, newest: now });
             return Telling::Later;
         }
-        self.told.push_back(now);
-        if self.told.len() == MOST_AN_HOUR { Telling::Flapping } else { Telling::Plain }
+        self.reported.push_back(now);
+        if self.reported.len() == MOST_AN_HOUR { Telling::Flapping } else { Telling::Plain }
     }
 
-    /// What came of changes that were not told, once it is calm.
+    /// What came of changes that were not reported, once it is calm.
     pub fn calm(&mut self, now: WallTime) -> Option<(FactChange<T>, Telling)> {
         self.forget_old(now);
-        let is_calm = |untold: &mut Untold<T>| now.since(untold.newest) >= CALM;
-        let untold = (self.told.len() < MOST_AN_HOUR).then(|| self.untold.take_if(is_calm)).flatten()?;
-        self.told.push_back(now);
-        Some((untold.change, Telling::Calm { changes: untold.changes }))
+        let is_calm = |unreported: &mut Unreported<T>| now.since(unreported.newest) >= CALM;
+        let unreported = (self.reported.len() < MOST_AN_HOUR).then(|| self.unreported.take_if(is_calm)).flatten()?;
+        self.reported.push_back(now);
+        Some((unreported.change, Telling::Calm { changes: unreported.changes }))
     }
 }
 

@@ -97,10 +97,10 @@ fn flapping(kind: FactKind, second: i64, settles_s: i64) -> Observation {
     }
 }
 
-/// When people are told something, what is so then, and how they are told.
-fn told(kind: FactKind, every_s: usize, until_s: i64, settles_s: i64) -> Vec<(i64, String, Telling)> {
+/// When people are reported something, what is so then, and how they are reported.
+fn reported(kind: FactKind, every_s: usize, until_s: i64, settles_s: i64) -> Vec<(i64, String, Telling)> {
     let mut monitor = Monitor::new(Zone::fixed(0), MINUTE);
-    let mut told = Vec::new();
+    let mut reported = Vec::new();
     for second in (0..until_s).step_by(every_s) {
         let at = WallTime::from_millis(second * 1000);
         let findings = monitor.observe(at, flapping(kind, second, settles_s)).into_iter().chain(monitor.calm(at));
@@ -110,10 +110,10 @@ fn told(kind: FactKind, every_s: usize, until_s: i64, settles_s: i64) -> Vec<(i6
                 Finding::Fact(_, change, telling) => (change.after, telling),
                 other => panic!("{other:?}"),
             };
-            told.extend((telling != Telling::Later).then_some((second, after, telling)));
+            reported.extend((telling != Telling::Later).then_some((second, after, telling)));
         }
     }
-    told
+    reported
 }
 
 const KINDS: [FactKind; 4] = [FactKind::Route, FactKind::Egress, FactKind::Address, FactKind::Mtu];
@@ -123,7 +123,7 @@ const KINDS: [FactKind; 4] = [FactKind::Route, FactKind::Egress, FactKind::Addre
 fn an_hour_of_flapping_gives_two_notices() {
     for kind in KINDS {
         for every_s in [1, 3, 10, 60, 300] {
-            let notices = told(kind, every_s, 3600, i64::MAX);
+            let notices = reported(kind, every_s, 3600, i64::MAX);
             assert!(notices.len() <= 2, "{kind:?} every {every_s} s: {notices:?}");
             if every_s <= 3 {
                 let tellings: Vec<Telling> = notices.iter().map(|(.., telling)| *telling).collect();
@@ -138,8 +138,8 @@ fn an_hour_of_flapping_gives_two_notices() {
 fn what_lasts_is_told_when_the_hour_is_over() {
     for kind in KINDS {
         for every_s in [1, 3, 10, 60, 300] {
-            let notices = told(kind, every_s, 4800, 2400);
-            let Some((second, after, telling)) = notices.last() else { panic!("{kind:?}: nothing was told") };
+            let notices = reported(kind, every_s, 4800, 2400);
+            let Some((second, after, telling)) = notices.last() else { panic!("{kind:?}: nothing was reported") };
             assert!(after.contains('3'), "{kind:?} every {every_s} s: {notices:?}");
             assert!(*second <= 4200 && notices.len() <= 3, "{kind:?} every {every_s} s: {notices:?}");
             if every_s == 1 {

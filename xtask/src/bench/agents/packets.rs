@@ -106,8 +106,8 @@ pub(super) fn overlaps(loads: &[Load]) -> Vec<Overlap> {
 const MAGIC: [u8; 4] = [0xd4, 0xc3, 0xb2, 0xa1];
 /// What is looked at together.
 const PART_US: u64 = 100_000;
-/// A pair that pauses for so long has ended what it did. Longer than TCP waits after a loss, shorter
-/// than the time between two runs of one pair.
+/// A pair that pauses for so long has ended what it did. Longer than TCP waits after a loss,
+/// shorter than the time between two runs of one pair.
 const PAUSE_US: u64 = 2_000_000;
 const LIGHT_OCTETS: u64 = 4_400_000;
 const LIGHT_BPS: u64 = 22_000_000;

@@ -70,9 +70,9 @@ fn answer(session: &MethodRun) -> Result<Estimate, Reason> {
     Ok(estimate.with("bucket_excluded_octets", search.excluded_octets))
 }
 
-/// A bound is no more than a train was carried at, and a value not several times as much: a host that
-/// was held up stamps what waited for it in one moment, and the spacing of such stamps passes for a
-/// fast link.
+/// A bound is no more than a train was carried at, and a value not several times as much: a host
+/// that was held up stamps what waited for it in one moment, and the spacing of such stamps passes
+/// for a fast link.
 fn as_carried(session: &MethodRun, mut estimate: Estimate) -> Result<Estimate, Reason> {
     let all = || session.samples.iter().chain(&session.too_fast).filter_map(|sample| sample.carried);
     let most = Carried::base(all()).and_then(|base| all().map(|train| train.rate(base)).reduce(f64::max));

@@ -118,7 +118,8 @@ fn a_step_of_the_clock_changes_no_notice() {
     }
 }
 
-/// A minute of pulses each, as the command hands them over; the kinds of notices with their minutes.
+/// A minute of pulses each, as the command hands them over; the kinds of notices with their
+/// minutes.
 fn run_pulses(alerts: &mut Alerts, from: i64, lost: impl IntoIterator<Item = u32>) -> Vec<(i64, NoticeKind)> {
     let mut kinds = Vec::new();
     for (at, lost) in (from..).zip(lost) {

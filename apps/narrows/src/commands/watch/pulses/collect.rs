@@ -1,8 +1,8 @@
 //! Puts pulses together. A pulse belongs to the time at which it was sent.
 //!
 //! Pulses are remembered by the boot-time clock. Which minute of the wall clock they make up is
-//! decided when it closes. So a step of the wall clock neither loses pulses nor counts any twice, and
-//! is no silence.
+//! decided when it closes. So a step of the wall clock neither loses pulses nor counts any twice,
+//! and is no silence.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
