@@ -70,8 +70,20 @@ impl Hub {
             let took = began.elapsed();
             tokio::select! {
                 () = tokio::time::sleep(wait) => {}
-                // The larger the fleet, the longer its plans take, and the more may come meanwhile.
-                () = self.plan_wanted.notified() => tokio::time::sleep(GATHER.max(10 * took)).await,
+                () = self.plan_wanted.notified() => self.gather(took).await,
+            }
+        }
+    }
+
+    /// The larger the fleet, the longer its plans take, and the more may come meanwhile. Nobody who
+    /// was promised a plan waits for that.
+    async fn gather(&self, took: Duration) {
+        let end = tokio::time::Instant::now() + GATHER.max(10 * took);
+        tokio::time::sleep(GATHER).await;
+        while self.promised().is_none() && tokio::time::Instant::now() < end {
+            tokio::select! {
+                () = tokio::time::sleep_until(end) => {}
+                () = self.plan_wanted.notified() => {}
             }
         }
     }
