@@ -63,7 +63,7 @@ async fn paths_behind_a_link_are_told_once_and_a_restart_tells_nothing_twice() {
     let (channels, _notices) = chat();
     let mut world = World::with(channels).await;
     let mut agents = four(&world).await;
-    world.hub.apply(CONFIG, "test").await.unwrap();
+    world.apply(CONFIG).await;
     over_the_core(&world, &mut agents, 100.0, AVAILABLE, BEGIN).await;
     world.pass(MINUTE);
     over_the_core(&world, &mut agents, 20.0, AVAILABLE, BEGIN + MINUTE).await;
@@ -103,7 +103,7 @@ async fn a_notice_that_waits_is_delivered_by_the_next_hub() {
     let (channels, notice) = chat();
     let mut world = World::with(channels).await;
     let mut agents = four(&world).await;
-    world.hub.apply(CONFIG, "test").await.unwrap();
+    world.apply(CONFIG).await;
     for minute in 0..2 {
         over_the_core(&world, &mut agents, 20.0, AVAILABLE, BEGIN + minute * MINUTE).await;
         world.pass(MINUTE);
@@ -124,7 +124,7 @@ async fn a_value_that_would_alert_is_looked_at_again() {
     let (channels, _notices) = chat();
     let world = World::with(channels).await;
     let mut agents = four(&world).await;
-    world.hub.apply(CONFIG, "test").await.unwrap();
+    world.apply(CONFIG).await;
     let mut orders = agents[0].subscribe("order").await;
     over_the_core(&world, &mut agents, 20.0, AVAILABLE, BEGIN).await;
     let mut given: Vec<Order> = Vec::new();
@@ -146,7 +146,7 @@ async fn a_silence_is_over_when_somebody_ends_it() {
     let (channels, _notices) = chat();
     let world = World::with(channels).await;
     let mut agents = four(&world).await;
-    world.hub.apply(CONFIG, "test").await.unwrap();
+    world.apply(CONFIG).await;
     let wanted = Silence {
         id: 0,
         rule: Some("core-low".to_owned()),
