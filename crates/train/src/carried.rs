@@ -33,7 +33,7 @@ impl Carried {
             least = least.min(arrived.saturating_sub(departed));
         }
         let whole_ns = ended.saturating_sub(began);
-        (count > 1).then(|| Self { bits: 8.0 * octets as f64, whole_ns, least_ns: least })
+        (count > 1).then_some(Self { bits: 8.0 * octets as f64, whole_ns, least_ns: least })
     }
 
     /// The least delay of several trains, ns: as near as they come to that of a packet that waits
