@@ -27,6 +27,7 @@ const PROGRAMS: &[(&str, &str)] = &[
     ("chromium-headless-shell", "chromium-headless-shell"),
     ("tmux", "tmux"),
     ("promtool", "prometheus"),
+    ("prometheus", "prometheus"),
     ("nats-server", "nats-server"),
     ("postgres", "postgresql-15"),
 ];

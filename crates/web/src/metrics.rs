@@ -5,8 +5,10 @@
 
 mod exposition;
 mod names;
+mod native;
 #[cfg(feature = "otlp")]
 mod otlp;
+mod protobuf;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -19,6 +21,7 @@ use prometheus_client::metrics::histogram::Histogram;
 
 pub(crate) use exposition::{Exposition, Line};
 use names::{Counter, Gauge};
+use native::NativeCounts;
 
 /// Name and value, sorted by how the metric declares them.
 pub(crate) type Labels = Vec<(&'static str, String)>;
@@ -38,12 +41,13 @@ struct Noted {
     cadences: BTreeMap<String, Duration>,
 }
 
-/// The encoding for Prometheus takes its own type, which cannot be read.
-#[derive(Debug)]
-struct RoundTrips {
+/// The encoding as text takes its own type, which cannot be read.
+#[derive(Debug, Clone)]
+pub(crate) struct RoundTrips {
     histogram: Histogram,
     /// Of each bucket, and of those above all.
     counts: Vec<u64>,
+    native: NativeCounts,
     /// Seconds.
     sum: f64,
 }
@@ -51,11 +55,13 @@ struct RoundTrips {
 impl RoundTrips {
     fn new() -> Self {
         let buckets = names::ROUND_TRIP_BUCKETS;
-        Self { histogram: Histogram::new(buckets), counts: vec![0; buckets.len() + 1], sum: 0.0 }
+        let counts = vec![0; buckets.len() + 1];
+        Self { histogram: Histogram::new(buckets), counts, native: NativeCounts::default(), sum: 0.0 }
     }
 
     fn observe(&mut self, seconds: f64) {
         self.histogram.observe(seconds);
+        self.native.observe(seconds);
         self.counts[names::ROUND_TRIP_BUCKETS.partition_point(|upper| *upper < seconds)] += 1;
         self.sum += seconds;
     }
@@ -303,7 +309,7 @@ impl Metrics {
             }),
         );
         lines.extend(noted.round_trips.iter().map(|(labels, times)| {
-            Line::histogram(names::ROUND_TRIP, names::ROUND_TRIP_HELP, labels.clone(), times.histogram.clone())
+            Line::histogram(names::ROUND_TRIP, names::ROUND_TRIP_HELP, labels.clone(), times.clone())
         }));
         Exposition::new(lines)
     }

@@ -106,14 +106,48 @@ pub(crate) async fn healthy() -> &'static str {
 
 fn say(exposition: Exposition, headers: &HeaderMap) -> Result<Response, Problem> {
     let accept = headers.get(header::ACCEPT).and_then(|accept| accept.to_str().ok()).unwrap_or_default();
-    let (kind, text) = if accept.contains("application/openmetrics-text") {
-        ("application/openmetrics-text; version=1.0.0; charset=utf-8", exposition.open_metrics())
-    } else {
-        ("text/plain; version=0.0.4; charset=utf-8", exposition.classic())
+    let (kind, text) = match wanted(accept) {
+        Form::Protobuf => return Ok(([(header::CONTENT_TYPE, PROTOBUF)], exposition.protobuf()).into_response()),
+        Form::OpenMetrics => ("application/openmetrics-text; version=1.0.0; charset=utf-8", exposition.open_metrics()),
+        Form::Classic => ("text/plain; version=0.0.4; charset=utf-8", exposition.classic()),
     };
     let text = text.map_err(|_| Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "the metrics have no text"))?;
     Ok(([(header::CONTENT_TYPE, kind)], text).into_response())
 }
+
+/// A form of metrics.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Form {
+    Protobuf,
+    OpenMetrics,
+    Classic,
+}
+
+/// The form that a scraper likes best (RFC 9110 §12.5.1); the first of those that it likes alike.
+fn wanted(accept: &str) -> Form {
+    let mut best = (0.0, Form::Classic);
+    for range in accept.split(',') {
+        let mut parts = range.split(';').map(str::trim);
+        let parameters: Vec<&str> = parts.clone().skip(1).collect();
+        let form = match parts.next() {
+            Some("application/vnd.google.protobuf") if PARAMETERS.iter().all(|one| parameters.contains(one)) => {
+                Form::Protobuf
+            }
+            Some("application/openmetrics-text") => Form::OpenMetrics,
+            Some("text/plain" | "text/*" | "*/*") => Form::Classic,
+            _ => continue,
+        };
+        let weight = parameters.iter().find_map(|one| one.strip_prefix("q=")?.parse().ok()).unwrap_or(1.0);
+        if weight > best.0 {
+            best = (weight, form);
+        }
+    }
+    best.1
+}
+
+const PROTOBUF: &str = "application/vnd.google.protobuf; proto=io.prometheus.client.MetricFamily; encoding=delimited";
+/// The only messages of that type that we have.
+const PARAMETERS: [&str; 2] = ["proto=io.prometheus.client.MetricFamily", "encoding=delimited"];
 
 /// The job that measures a signal; pulses measure the others.
 fn job_of(signal: Signal) -> Option<JobKind> {
@@ -130,5 +164,21 @@ fn scale(signal: Signal) -> f64 {
         "ns" => 1e-9,
         "ppm" => 1e-6,
         _ => 1.0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_scraper_gets_what_it_likes_best() {
+        let protobuf = "application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited";
+        let texts = "application/openmetrics-text;version=1.0.0;q=0.8,text/plain;version=0.0.4;q=0.5,*/*;q=0.1";
+        assert_eq!(wanted(&format!("{protobuf},{texts}")), Form::Protobuf);
+        assert_eq!(wanted(&format!("{protobuf};q=0.3,{texts}")), Form::OpenMetrics);
+        assert_eq!(wanted("application/vnd.google.protobuf;encoding=text, */*;q=0.1"), Form::Classic);
+        assert_eq!(wanted("text/plain;q=0.9, application/openmetrics-text;q=0.5"), Form::Classic);
+        assert_eq!(wanted(""), Form::Classic);
     }
 }

@@ -1,4 +1,5 @@
-//! Metrics as text: `OpenMetrics` 1.0, and the older format for whoever does not ask for it.
+//! Metrics as text: `OpenMetrics` 1.0, and the older format for whoever does not ask for it. Or as
+//! protobuf, with native histograms, for whoever asks for that.
 
 use std::fmt::{self, Write as _};
 
@@ -7,10 +8,10 @@ use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric, MetricEncoder
 use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
-use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
-use super::Labels;
+use super::protobuf::{self, Bucket, LabelPair, Metric, MetricFamily, Number};
+use super::{Labels, RoundTrips, names};
 
 /// One metric with its labels and value.
 #[derive(Debug)]
@@ -25,7 +26,7 @@ pub(crate) struct Line {
 enum Value {
     Counter(u64),
     Gauge(f64),
-    Histogram(Histogram),
+    Histogram(Box<RoundTrips>),
 }
 
 /// What one scrape says; lines of the same name stand together.
@@ -43,8 +44,8 @@ impl Line {
         Self { name, help, labels, value: Value::Counter(count) }
     }
 
-    pub(crate) fn histogram(name: &'static str, help: &'static str, labels: Labels, of: Histogram) -> Self {
-        Self { name, help, labels, value: Value::Histogram(of) }
+    pub(crate) fn histogram(name: &'static str, help: &'static str, labels: Labels, of: RoundTrips) -> Self {
+        Self { name, help, labels, value: Value::Histogram(Box::new(of)) }
     }
 }
 
@@ -53,7 +54,7 @@ impl Value {
         match self {
             Self::Counter(count) => ConstCounter::new(*count).encode(encoder),
             Self::Gauge(value) => ConstGauge::new(*value).encode(encoder),
-            Self::Histogram(histogram) => histogram.encode(encoder),
+            Self::Histogram(times) => times.histogram.encode(encoder),
         }
     }
 
@@ -63,6 +64,35 @@ impl Value {
             Self::Gauge(_) => MetricType::Gauge,
             Self::Histogram(_) => MetricType::Histogram,
         }
+    }
+
+    fn message(&self, labels: &Labels) -> Metric {
+        let pair =
+            |(name, value): &(&str, String)| LabelPair { name: Some((*name).to_owned()), value: Some(value.clone()) };
+        let metric = Metric { label: labels.iter().map(pair).collect(), ..Metric::default() };
+        let number = |value| Some(Number { value: Some(value) });
+        match self {
+            Self::Counter(count) => Metric { counter: number(*count as f64), ..metric },
+            Self::Gauge(value) => Metric { gauge: number(*value), ..metric },
+            Self::Histogram(times) => Metric { histogram: Some(times.message()), ..metric },
+        }
+    }
+}
+
+impl RoundTrips {
+    fn message(&self) -> protobuf::Histogram {
+        let below = names::ROUND_TRIP_BUCKETS.into_iter().zip(&self.counts).scan(0, |sum, (upper, count)| {
+            *sum += count;
+            Some(Bucket { cumulative_count: Some(*sum), upper_bound: Some(upper) })
+        });
+        let mut message = protobuf::Histogram {
+            sample_count: Some(self.counts.iter().sum()),
+            sample_sum: Some(self.sum),
+            bucket: below.collect(),
+            ..protobuf::Histogram::default()
+        };
+        self.native.add_to(&mut message);
+        message
     }
 }
 
@@ -100,6 +130,23 @@ impl Exposition {
             }
         }
         Ok(out)
+    }
+}
+
+impl Exposition {
+    /// As messages of `io.prometheus.client`, each with its length in front.
+    pub(crate) fn protobuf(&self) -> Vec<u8> {
+        let families = self.lines.chunk_by(|one, other| one.name == other.name).filter_map(|lines| {
+            let first = lines.first()?;
+            let (name, kind) = match first.value {
+                Value::Counter(_) => (format!("{}_total", first.name), protobuf::COUNTER),
+                Value::Gauge(_) => (first.name.to_owned(), protobuf::GAUGE),
+                Value::Histogram(_) => (first.name.to_owned(), protobuf::HISTOGRAM),
+            };
+            let metric = lines.iter().map(|line| line.value.message(&line.labels)).collect();
+            Some(MetricFamily { name: Some(name), help: Some(first.help.to_owned()), kind: Some(kind), metric })
+        });
+        protobuf::delimited(&families.collect::<Vec<_>>())
     }
 }
 

@@ -100,3 +100,27 @@ fn a_retired_target_is_not_spoken_of() {
     let said = metrics.exposition(WallTime::from_millis(0)).classic().expect("it is text");
     assert!(!said.contains("office") && said.contains("lab"), "{said}");
 }
+
+/// Field by field, as the messages of `client_model` number them.
+#[test]
+fn protobuf_has_classic_and_native_buckets() {
+    use prost::Message as _;
+    let metrics = Metrics::default();
+    for seconds in [1.0, 1.05, 2.0] {
+        metrics.pulse(&of("office"), Some(Duration::from_secs_f64(seconds)));
+    }
+    let octets = metrics.exposition(WallTime::from_millis(0)).protobuf();
+    let (mut rest, mut families) = (&octets[..], Vec::new());
+    while !rest.is_empty() {
+        families.push(protobuf::MetricFamily::decode_length_delimited(&mut rest).expect("a message"));
+    }
+    let family = |name: &str| families.iter().find(|family| family.name() == name).expect("it is there");
+    assert_eq!(family("narrows_pulses_sent_total").metric[0].counter.and_then(|one| one.value), Some(3.0));
+    let times = &family(names::ROUND_TRIP).metric[0];
+    let labels: Vec<&str> = times.label.iter().map(protobuf::LabelPair::name).collect();
+    assert_eq!(labels, ["source", "target", "ip_version"]);
+    let histogram = times.histogram.as_ref().expect("it is one");
+    assert_eq!((histogram.sample_count(), histogram.bucket.len(), histogram.schema()), (3, 20, 3));
+    assert_eq!(histogram.bucket.iter().map(protobuf::Bucket::cumulative_count).max(), Some(3));
+    assert_eq!(histogram.positive_delta, [1, 0, 0]);
+}
