@@ -30,6 +30,10 @@ pub struct Health {
     pub dropped_rows: u64,
     /// Octets of the file that hold something.
     pub size_octets: u64,
+    /// Rows that were handed over so far.
+    pub handed_rows: u64,
+    /// So many of those, the first ones, need no more waiting for: they are on disk, or given up.
+    pub settled_rows: u64,
 }
 
 #[derive(Default)]
@@ -46,6 +50,8 @@ struct Pending {
 #[derive(Default)]
 pub(crate) struct Taken {
     pub(crate) rows: VecDeque<Row>,
+    /// How many rows had been handed over by then.
+    pub(crate) handed_rows: u64,
     pub(crate) tasks: Vec<Task>,
     pub(crate) maintain: Vec<Maintenance>,
     pub(crate) closing: bool,
@@ -74,6 +80,7 @@ impl Queue {
     pub(crate) fn push(&self, row: Row) {
         let mut pending = self.pending();
         pending.health.held_octets += row.octets();
+        pending.health.handed_rows += 1;
         pending.rows.push_back(row);
         bound(&mut pending);
         if pending.rows.len() >= MANY {
@@ -149,8 +156,10 @@ impl Queue {
         bound(&mut pending);
     }
 
-    pub(crate) fn written(&self, refused: u64) {
+    /// All of the first `handed` rows are on disk, but for those that were refused.
+    pub(crate) fn written(&self, handed: u64, refused: u64) {
         let mut pending = self.pending();
+        pending.health.settled_rows = handed;
         pending.health.degraded = None;
         pending.health.dropped_rows += refused;
     }
@@ -160,6 +169,7 @@ fn taken(pending: &mut Pending) -> Taken {
     pending.health.held_octets = 0;
     Taken {
         rows: std::mem::take(&mut pending.rows),
+        handed_rows: pending.health.handed_rows,
         tasks: std::mem::take(&mut pending.tasks),
         maintain: Vec::new(),
         closing: pending.closing,
@@ -223,7 +233,9 @@ mod tests {
             rows.iter().map(minute).collect()
         };
         assert_eq!(minutes(queue.take().rows), [1, 2]);
-        queue.written(3);
+        assert_eq!((queue.health().handed_rows, queue.health().settled_rows), (1, 0));
+        queue.written(1, 3);
+        assert_eq!(queue.health().settled_rows, 1);
         let health = queue.health();
         assert_eq!((health.degraded, health.held_rows, health.held_octets, health.dropped_rows), (None, 0, 0, 3));
     }

@@ -42,3 +42,4 @@ mod traffic;
 mod watch;
 mod watch_api;
 mod watch_hosts;
+mod watch_kills;

@@ -52,7 +52,7 @@ impl Thread {
         self.measure();
         loop {
             let taken = self.queue.take();
-            let committed = self.commit(taken.rows);
+            let committed = self.commit(taken.rows, taken.handed_rows);
             for task in taken.tasks {
                 let said = committed.clone().map_err(Error::Later);
                 task(&mut self.connection, said);
@@ -70,13 +70,13 @@ impl Thread {
     }
 
     /// Writes all rows, or none: then they go back, and the reason is returned.
-    fn commit(&mut self, rows: VecDeque<Row>) -> std::result::Result<(), String> {
+    fn commit(&mut self, rows: VecDeque<Row>, handed: u64) -> std::result::Result<(), String> {
         if rows.is_empty() && self.queue.health().degraded.is_none() {
             return Ok(());
         }
         match self.write(&rows) {
             Ok(refused) => {
-                self.queue.written(refused);
+                self.queue.written(handed, refused);
                 Ok(())
             }
             Err(error) => {
@@ -134,7 +134,7 @@ impl Thread {
     /// Rows and questions that came during a step.
     fn between(&mut self) {
         let Some(taken) = self.queue.take_if_any() else { return };
-        let committed = self.commit(taken.rows);
+        let committed = self.commit(taken.rows, taken.handed_rows);
         for task in taken.tasks {
             let said = committed.clone().map_err(Error::Later);
             task(&mut self.connection, said);

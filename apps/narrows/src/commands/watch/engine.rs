@@ -199,6 +199,8 @@ impl Engine {
         }
         self.save();
         self.save_monitors();
+        self.keep.flush();
+        self.lines.stored(self.keep.on_disk());
     }
 
     /// Now. What the clocks did meanwhile is known before anything is told by them.
@@ -224,6 +226,7 @@ impl Engine {
     /// Does what is due.
     fn look(&mut self, now: Moment) {
         self.host.look(now);
+        self.lines.stored(self.keep.on_disk());
         self.look_at_all_egress(now);
         if now.boot >= self.ask_at {
             for job in self.planner.due(now) {

@@ -66,6 +66,21 @@ pub(super) struct Done {
     pub(super) fault: Option<String>,
 }
 
+impl Done {
+    /// Nothing is known of it yet.
+    pub(super) const fn of(work: Work) -> Self {
+        Self {
+            outcome: Outcome::Void,
+            octets: None,
+            values: Vec::new(),
+            traced: None,
+            document: None,
+            fault: None,
+            work,
+        }
+    }
+}
+
 /// Takes jobs until nobody gives any.
 pub(super) fn run(work: &Mutex<Receiver<Work>>, done: impl Fn(Done) -> bool, stop: &Arc<AtomicBool>) {
     loop {
@@ -78,15 +93,7 @@ pub(super) fn run(work: &Mutex<Receiver<Work>>, done: impl Fn(Done) -> bool, sto
 }
 
 fn carry_out(work: Work, stop: &Arc<AtomicBool>) -> Done {
-    let mut done = Done {
-        outcome: Outcome::Void,
-        octets: None,
-        values: Vec::new(),
-        traced: None,
-        document: None,
-        fault: None,
-        work,
-    };
+    let mut done = Done::of(work);
     let lock = if done.work.job.kind.loads() { LinkLock::now(done.work.address).map(Some) } else { Ok(None) };
     let _lock = match lock {
         Ok(lock) => lock,

@@ -47,10 +47,23 @@ pub(crate) trait Keep: Send {
     fn status(&mut self, _target: TargetId, _status: &Status, _now: WallTime) {}
     /// The share of the last minute in which this host, or tasks of it, waited for a processor.
     fn host_busy(&mut self, _share: f64, _now: WallTime) {}
+    /// How much of what was handed over is on disk.
+    fn on_disk(&self) -> OnDisk {
+        OnDisk::default()
+    }
+    /// Waits until all of it is, if the disk takes it.
+    fn flush(&mut self) {}
     /// A few seconds have passed.
     fn tick(&mut self, _now: Moment) {}
     /// The wall clock was set: what was noted is as old as before.
     fn clock_stepped(&mut self, _step: ClockStep) {}
+}
+
+/// Rows that were handed over, and how many of them, the first ones, are on disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct OnDisk {
+    pub(crate) handed: u64,
+    pub(crate) stored: u64,
 }
 
 /// How a target is now, beside its values.

@@ -1,6 +1,10 @@
 //! What goes to standard output: JSON lines, a line per value, or on a terminal a line per target.
+//!
+//! Programs read values that are on disk: whoever compares what was printed with the store, after
+//! `kill -9` as well, finds no value that only one of them has. Until the next commit, seconds
+//! later, such lines are held. People see theirs at once.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::io::{self, IsTerminal, Write};
 
 use narrows_notify::NoticeBody;
@@ -12,6 +16,7 @@ use narrows_watch::{Claim, Reading, Signal, WallTime, Zone};
 use serde_json::{Value, json};
 
 use super::influx;
+use super::keep::OnDisk;
 
 /// A form of standard output.
 #[derive(Debug)]
@@ -43,6 +48,8 @@ pub(super) struct Lines {
     zone: Zone,
     /// What is newest of each target.
     rows: BTreeMap<TargetId, (String, BTreeMap<Signal, Reading>)>,
+    /// Lines that wait until so many rows are on disk.
+    held: VecDeque<(u64, String)>,
     /// A value was shown.
     any: bool,
     closed: bool,
@@ -50,7 +57,7 @@ pub(super) struct Lines {
 
 impl Lines {
     pub(super) const fn new(form: Form, zone: Zone) -> Self {
-        Self { form, zone, rows: BTreeMap::new(), any: false, closed: false }
+        Self { form, zone, rows: BTreeMap::new(), held: VecDeque::new(), any: false, closed: false }
     }
 
     /// Nobody reads them.
@@ -69,7 +76,14 @@ impl Lines {
         self.closed
     }
 
-    pub(super) fn value(&mut self, (id, target): (TargetId, &str), signal: Signal, reading: &Reading, basis: Basis) {
+    /// A value, which was handed over to be kept.
+    pub(super) fn value(
+        &mut self,
+        (id, target): (TargetId, &str),
+        signal: Signal,
+        (reading, basis): (&Reading, Basis),
+        on_disk: OnDisk,
+    ) {
         self.any |= reading.claim != Claim::Inconclusive;
         let (_, row) = self.rows.entry(id).or_insert_with(|| (target.to_owned(), BTreeMap::new()));
         row.insert(signal, *reading);
@@ -79,7 +93,20 @@ impl Lines {
             Form::Plain => format!("{} {target}: {}\n", self.clock(reading.at), value_text(signal, reading)),
             Form::Terminal(_) => return self.paint(None),
         };
-        self.put(&line);
+        if matches!(self.form, Form::Plain) {
+            return self.put(&line);
+        }
+        self.held.push_back((on_disk.handed, line));
+        self.stored(on_disk);
+    }
+
+    /// Prints what is on disk by now. To be called before anything else is printed, and now and
+    /// then.
+    pub(super) fn stored(&mut self, on_disk: OnDisk) {
+        let ready = self.held.iter().take_while(|(needed, _)| *needed <= on_disk.stored).count();
+        for (_, line) in self.held.drain(..ready).collect::<Vec<_>>() {
+            self.put(&line);
+        }
     }
 
     /// The target's line goes; on a terminal the lines are painted afresh below.
@@ -227,5 +254,23 @@ mod tests {
             value_text(Signal::Capacity, &Reading { claim: Claim::AtLeast, ..reading })
                 .contains("at least 22.4 Mbit/s")
         );
+    }
+
+    #[test]
+    fn what_programs_read_is_on_disk_first() {
+        let reading = Reading::estimate(WallTime::from_millis(7), 22.4e6, 19e6, 25e6);
+        let value = |lines: &mut Lines, handed, stored| {
+            let target = (TargetId::new(1), "office");
+            lines.value(target, Signal::Loss, (&reading, Basis::Single), OnDisk { handed, stored });
+            lines.held.len()
+        };
+        let mut lines = Lines::unread(Zone::fixed(0));
+        assert_eq!([value(&mut lines, 3, 2), value(&mut lines, 4, 2)], [1, 2]);
+        lines.stored(OnDisk { handed: 9, stored: 3 });
+        assert_eq!(lines.held.len(), 1, "in their order");
+        assert_eq!(value(&mut lines, 10, 10), 0);
+        assert_eq!(value(&mut lines, 0, 0), 0, "without a store nothing waits");
+        let mut people = Lines { form: Form::Plain, ..Lines::unread(Zone::fixed(0)) };
+        assert_eq!(value(&mut people, 3, 2), 0);
     }
 }

@@ -11,7 +11,7 @@ use narrows_watch::{BootTime, ClockStep, Moment, Signal, WallTime};
 use narrows_web::Live;
 
 use super::clocks;
-use super::keep::{Keep, Status};
+use super::keep::{Keep, OnDisk, Status};
 use super::numbers::Numbers;
 use crate::commands::history::figures;
 
@@ -134,6 +134,17 @@ impl Keep for Stored {
 
     fn host_busy(&mut self, share: f64, now: WallTime) {
         self.numbers.host_busy(share, now);
+    }
+
+    fn on_disk(&self) -> OnDisk {
+        let health = self.writer.health();
+        // A disk that takes nothing is told of elsewhere, and no reason to say nothing.
+        let stored = if health.degraded.is_some() { health.handed_rows } else { health.settled_rows };
+        OnDisk { handed: health.handed_rows, stored }
+    }
+
+    fn flush(&mut self) {
+        self.check(self.writer.flush());
     }
 
     fn tick(&mut self, Moment { boot, wall: now }: Moment) {

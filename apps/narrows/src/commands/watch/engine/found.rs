@@ -180,8 +180,10 @@ impl Engine {
     }
 
     pub(super) fn event(&mut self, target: &str, event: Event) {
-        self.lines.event(target, &event);
+        let said = event.clone();
         self.keep.event(event);
+        self.lines.stored(self.keep.on_disk());
+        self.lines.event(target, &said);
     }
 
     pub(super) fn tell(&mut self, notices: Vec<Notice>, now: Moment) {
@@ -192,8 +194,9 @@ impl Engine {
                 .and_then(|change| Some((change, self.explained(notice.target, change, now)?.1)));
             let known = notices::Known { subject, rule, zone: &self.zone, now: now.wall, change };
             let body = notices::body(&known, &notice);
-            self.lines.notice(&body);
             self.keep.alert(events::alert(&notice, &body));
+            self.lines.stored(self.keep.on_disk());
+            self.lines.notice(&body);
             self.notices.tell(&notice.notify, body);
         }
     }

@@ -56,8 +56,8 @@ impl Engine {
     ) {
         let Some(subject) = self.subjects.get_mut(&id) else { return };
         subject.readings.insert(signal, reading);
-        self.lines.value((id, &subject.target.name), signal, &reading, basis);
         self.keep.sample(id, signal, basis, readings::sample(&reading, run));
+        self.lines.value((id, &subject.target.name), signal, (&reading, basis), self.keep.on_disk());
         if signal != Signal::Loss {
             self.observe(id, Observation::Reading(signal, reading), reading.at, now);
         }
@@ -142,6 +142,8 @@ impl Engine {
         };
         let number = run.id;
         self.planner.ended(job.id, now.boot, JobEnd { octets: octets.map(Octets::new), outcome });
+        // Else the next process would count what was booked, and not what was sent.
+        self.save_plan(id);
         self.spent(id, job.why, now);
         self.keep.run_ended(running.run);
         self.loaded(&job, false);

@@ -144,6 +144,21 @@ fn a_booking_is_in_the_file_before_its_job_begins() {
     assert!(jobs(&ends).iter().all(|job| !job.kind.loads()), "a capacity is not measured twice");
 }
 
+#[test]
+fn what_a_job_did_not_send_is_free_after_a_kill_too() {
+    let keep = Recorder::default();
+    let (mut killed, ends) = engine(narrow(&["far.example"]), Box::new(keep.clone()), at(0));
+    killed.look(at(0));
+    for work in ends.jobs.try_iter() {
+        let done = Done { octets: Some(100), outcome: Outcome::Inconclusive, ..Done::of(work) };
+        killed.take(Message::Done(Box::new(done)), at(2));
+    }
+    let (next, _ends) = engine(narrow(&["far.example"]), Box::new(keep), at(3));
+    for why in [Why::Base, Why::Cadence] {
+        assert_eq!(next.planner.spent(TargetId::new(1), at(3).wall, why).count(), 100, "{why:?}");
+    }
+}
+
 /// So many minutes of a steady rate that its level is known.
 fn learn(engine: &mut Engine, id: TargetId) {
     let monitor = &mut engine.subjects.get_mut(&id).unwrap().monitor;
