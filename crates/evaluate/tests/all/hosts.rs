@@ -99,7 +99,7 @@ fn stamps_of_a_host_that_was_held_up_are_no_fast_link() {
         for seed in first..first + 8 {
             let run = simulation.run(seed).unwrap();
             let truth = run.truth.unwrap() as f64;
-            let Some(rate) = run.measured.outcome.estimate().and_then(|estimate| estimate.rate()) else { continue };
+            let Some(rate) = run.measured.outcome.estimate().and_then(narrows_probe::Estimate::rate) else { continue };
             assert!(rate.low.as_f64() <= 1.005 * truth, "{file}, seed {seed}: {rate:?} of {truth}");
         }
     }

@@ -3,22 +3,26 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use narrows_bus::{Bus, Error};
+use bytes::Bytes;
+use narrows_bus::{Error, Key};
 use narrows_fleet::clock::Boot;
-use narrows_fleet::lease::{Action, Event, Holder, Lessee, Want};
+use narrows_fleet::lease::{Action, Credential, Event, KeyState, Lessee, Place, Want, sealed};
+use narrows_fleet::message::{Plan, Signed};
 use narrows_units::Stamp;
 use tokio::task::JoinSet;
 use uuid::Uuid;
 
+use crate::agents::Agent;
 use crate::{now, quantiles};
 
 const BUCKET: &str = "lease_1";
 
 /// Takes keys until the time is over. Nothing is taken within 15 s of the first connection.
-pub(crate) async fn takes(bus: Arc<dyn Bus>, time: Duration) -> String {
-    let began = now();
+pub(crate) async fn takes(agent: Arc<Agent>, signer: Key, time: Duration) -> String {
+    let (began, bus) = (now(), &agent.bus);
+    let credential = Credential { public_key: signer.public(), certificate: certificate(&agent).await };
     let clock = || Stamp::<Boot>::from_nanos(i64::try_from(began.elapsed().as_nanos()).unwrap());
-    let mut lessee = Lessee::new("bench".parse().unwrap(), 7);
+    let mut lessee = Lessee::new(agent.name.clone(), 7);
     let connected = Event::Connected { server: "one".to_owned() };
     drop(lessee.handle(connected, clock()));
     let mut times = Vec::new();
@@ -27,27 +31,31 @@ pub(crate) async fn takes(bus: Arc<dyn Bus>, time: Duration) -> String {
     tokio::time::sleep(WAIT).await;
     while began.elapsed() < time.max(WAIT + Duration::from_secs(5)) {
         let (run, start_by, asked) = (Uuid::now_v7(), clock() + Duration::from_secs(60), now());
-        let mut actions = lessee.take(Want { run, keys: keys.clone(), start_by }, clock()).unwrap_or_default();
+        let want = Want { run, keys: keys.clone(), start_by, after_new_bus: Duration::ZERO };
+        let mut actions = lessee.take(want, clock()).unwrap_or_default();
         let mut started = false;
         // Until the keys are given back too.
         loop {
             for action in actions.drain(..) {
                 match action {
                     Action::Read { request, key } => {
-                        let bus = Arc::clone(&bus);
+                        let bus = Arc::clone(bus);
                         open.spawn(async move {
                             let entry = bus.read(BUCKET, &key.to_string()).await.ok()?;
-                            let revision = entry.as_ref().map_or(0, |entry| entry.revision);
-                            let holder: Option<Holder> =
-                                entry.and_then(|entry| serde_json::from_slice(&entry.value).ok()).flatten();
-                            Some(Event::Read { request, revision, holder })
+                            let (revision, value) = entry.map_or((0, NOBODY), |entry| (entry.revision, entry.value));
+                            // Nobody else takes these keys.
+                            let state = if value == NOBODY { KeyState::Free } else { KeyState::Unproven };
+                            Some(Event::Read { request, revision, state })
                         });
                     }
                     Action::Write { request, key, expected, holder } => {
-                        let bus = Arc::clone(&bus);
+                        let bus = Arc::clone(bus);
+                        let value = holder.map_or(NOBODY, |holder| {
+                            let place = Place { bucket: BUCKET, key: &key };
+                            sealed(place, holder, expected, &credential, |octets| signer.sign(octets)).into()
+                        });
                         open.spawn(async move {
-                            let value = serde_json::to_vec(&holder).ok()?;
-                            match bus.write(BUCKET, &key.to_string(), value.into(), expected).await {
+                            match bus.write(BUCKET, &key.to_string(), value, expected).await {
                                 Ok(revision) => Some(Event::Accepted { request, revision }),
                                 Err(Error::Conflict(_)) => Some(Event::Refused { request }),
                                 Err(_) => None,
@@ -78,5 +86,14 @@ pub(crate) async fn takes(bus: Arc<dyn Bus>, time: Duration) -> String {
     quantiles(times)
 }
 
+/// What the hub says of the agent's key, in its plan.
+async fn certificate(agent: &Agent) -> String {
+    let entry = agent.bus.read("plan", agent.name.as_str()).await.unwrap().unwrap();
+    let signed: Signed = serde_json::from_slice(&entry.value).unwrap();
+    serde_json::from_str::<Plan>(&signed.message).unwrap().certificate
+}
+
+/// The value of a key that is free.
+const NOBODY: Bytes = Bytes::from_static(b"null");
 /// What a lessee waits before it takes something from a bus that it does not know.
 const WAIT: Duration = Duration::from_secs(16);

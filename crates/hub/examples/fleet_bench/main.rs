@@ -15,6 +15,7 @@ mod hub;
 mod leases;
 mod results;
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use narrows_record::{NewAgent, Token};
@@ -78,7 +79,8 @@ async fn load(hub: Hub, seeds: &str, bus: &str, time: Duration) {
     figure("agents connected", format!("{} in {:.1} s", fleet.agents.len(), began.elapsed().as_secs_f64()));
     hub.apply(fleet.agents.len(), &fleet).await;
     fleet.plans();
-    let leases = tokio::spawn(leases::takes(fleet.agents[0].bus.clone(), time));
+    let signer = narrows_bus::Key::from_seed(seeds.lines().next().unwrap()).unwrap();
+    let leases = tokio::spawn(leases::takes(Arc::clone(&fleet.agents[0]), signer, time));
     let cpu = hub.cpu();
     fleet.steady(time).await;
     let used = hub.cpu().saturating_sub(cpu);

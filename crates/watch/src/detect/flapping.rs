@@ -106,14 +106,14 @@ mod tests {
         WallTime::from_millis(minute * 60_000)
     }
 
-    fn to(after: u8, at: i64) -> FactChange<u8> {
+    fn to(after: i64, at: i64) -> FactChange<i64> {
         FactChange { before: 0, after, at_low: minute(at - 1), at_high: minute(at) }
     }
 
     #[test]
     fn two_changes_are_told_and_what_comes_of_the_rest() {
         let mut flaps = Flaps::default();
-        let tellings: Vec<Telling> = (0..30).map(|at| flaps.changed(minute(at), &to(1 + at as u8 % 2, at))).collect();
+        let tellings: Vec<Telling> = (0..30).map(|at| flaps.changed(minute(at), &to(1 + at % 2, at))).collect();
         assert_eq!(tellings[..3], [Telling::Plain, Telling::Flapping, Telling::Later]);
         assert!(tellings[2..].iter().all(|telling| *telling == Telling::Later));
         // It has been calm for long, but people heard of it twice within the hour.
