@@ -4,6 +4,7 @@
 mod beside;
 mod calibration;
 mod classes;
+mod lanes;
 mod programs;
 mod tally;
 
@@ -126,20 +127,11 @@ fn of_class(
     Ok(())
 }
 
-/// Runs these tests, one at a time. What is not judged against the clock mostly waits: the tests of
-/// the binary run beside those of the crates, each in namespaces of its own.
+/// Runs these tests. What is judged against the clock, or takes long, runs one test at a time.
 fn ignored_tests(class: Class, programs: &[Program], tests: &[&Ignored]) -> Result<(bool, String)> {
     let names: Vec<&str> = tests.iter().map(|test| test.name.as_str()).collect();
-    if class != Class::Lab {
-        return programs::ignored(programs, &names);
+    match class {
+        Class::Lab => lanes::run(programs, &names),
+        Class::Judge | Class::Soak => programs::ignored(programs, &names),
     }
-    let (of_binary, of_crates): (Vec<Program>, Vec<Program>) = programs.iter().cloned().partition(Program::of_binary);
-    std::thread::scope(|scope| {
-        let beside = scope.spawn(|| programs::ignored_unseen(&of_crates, &names));
-        let (fine, mut output) = programs::ignored(&of_binary, &names)?;
-        let (others_fine, others) = beside.join().map_err(|_| anyhow!("the tests of the crates have no end"))??;
-        say(&others);
-        output.push_str(&others);
-        Ok((fine && others_fine, output))
-    })
 }

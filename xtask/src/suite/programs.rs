@@ -32,43 +32,31 @@ struct Profile {
 }
 
 impl Program {
-    /// It tests the binary `narrows`, not a crate.
-    pub(super) fn of_binary(&self) -> bool {
-        self.folder.starts_with(root().join("apps"))
-    }
-
     /// Runs those of its ignored tests that have these names, one at a time.
-    fn ignored(&self, names: &[&str]) -> Command {
+    pub(super) fn ignored(&self, names: &[&str]) -> Command {
         let mut command = Command::new(&self.path);
         command.args(["--ignored", "--test-threads=1", "--nocapture"]).args(names);
         command.current_dir(&self.folder).env("CARGO_MANIFEST_DIR", &self.folder);
         command
+    }
+
+    /// The paths of its ignored tests: `module::test`.
+    pub(super) fn listed(&self) -> Result<Vec<String>> {
+        let mut command = Command::new(&self.path);
+        command.args(["--ignored", "--list", "--format", "terse"]).current_dir(&self.folder);
+        let output = command.output().with_context(|| format!("cannot run {command:?}"))?;
+        let text = String::from_utf8_lossy(&output.stdout);
+        Ok(text.lines().filter_map(|line| line.strip_suffix(": test")).map(ToOwned::to_owned).collect())
     }
 }
 
 /// Runs the ignored tests of these names, with their output shown as it comes; whether all went
 /// well, and that output.
 pub(super) fn ignored(programs: &[Program], names: &[&str]) -> Result<(bool, String)> {
-    in_turn(programs, names, watch)
-}
-
-/// The same, shown by the caller.
-pub(super) fn ignored_unseen(programs: &[Program], names: &[&str]) -> Result<(bool, String)> {
-    in_turn(programs, names, |command| {
-        let output = command.stderr(Stdio::inherit()).output().with_context(|| format!("cannot run {command:?}"))?;
-        Ok((output.status.success(), String::from_utf8_lossy(&output.stdout).into_owned()))
-    })
-}
-
-fn in_turn(
-    programs: &[Program],
-    names: &[&str],
-    run: impl Fn(&mut Command) -> Result<(bool, String)>,
-) -> Result<(bool, String)> {
     let (mut fine, mut output) = (true, String::new());
     // Without a name a program would run all that it has.
     for program in programs.iter().filter(|_| !names.is_empty()) {
-        let (well, said) = run(&mut program.ignored(names))?;
+        let (well, said) = watch(&mut program.ignored(names))?;
         fine &= well;
         output.push_str(&said);
     }
