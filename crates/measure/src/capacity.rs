@@ -4,6 +4,7 @@ mod odd;
 pub mod pathrate;
 mod run;
 pub mod signature;
+mod varying;
 
 use std::time::Duration;
 

@@ -1,6 +1,8 @@
 //! Whether the trains of a run fit one FIFO link, and what to make of the answers of both parts of
 //! a run.
 
+use std::time::Duration;
+
 use narrows_stat::{SkewObjective, Sorted, skew_line};
 use narrows_units::BitRate;
 
@@ -15,15 +17,15 @@ use narrows_probe::probes::{Fate, TrainReport};
 /// on one rate while their beginnings were delayed at random, as by a medium that must first be
 /// won, or the answer is a value of low confidence. Hosts that limit the rate, shapers that were
 /// found, paths that answer nothing, and links that are too slow for long trains are not asked
-/// again.
-pub(super) fn worth_asking(facts: &PathFacts, reports: &[TrainReport], outcome: &Outcome) -> bool {
+/// again. Returns how long the second part may last, if it is worth anything.
+pub(super) fn worth_asking(facts: &PathFacts, reports: &[TrainReport], outcome: &Outcome) -> Option<Duration> {
     let settled = outcome.caveats().iter().any(|caveat| {
         matches!(caveat, Caveat::SenderLimited | Caveat::ReceiverLimited | Caveat::Shaped | Caveat::StoppedEarly)
     });
     let hopeless =
         matches!(outcome, Outcome::Inconclusive { reason: Reason::NoAnswer | Reason::TooMuchLoss { .. }, .. });
     if settled || hopeless {
-        return false;
+        return None;
     }
     let signature = classify(facts, reports);
     let seen = outcome.estimate().and_then(Estimate::rate).map(|rate| rate.value.as_f64());
@@ -35,7 +37,7 @@ pub(super) fn worth_asking(facts: &PathFacts, reports: &[TrainReport], outcome: 
     let batched = outcome.caveats().iter().any(reported);
     let fastest = if batched { FASTEST_BATCHED_BPS } else { FASTEST_BPS };
     if least.is_none_or(|rate| !(SLOWEST_BPS..fastest).contains(&rate)) {
-        return false;
+        return None;
     }
     // Steady traffic spaces packets as regularly as bursts do; where paced trains name it and pairs
     // are sure, nothing is left to ask.
@@ -43,10 +45,17 @@ pub(super) fn worth_asking(facts: &PathFacts, reports: &[TrainReport], outcome: 
     let named = signature.cause == Cause::CrossTraffic && sure;
     let affordable = rate.is_some_and(|rate| rate >= AFFORDABLE_BPS);
     let unsure = outcome.verdict() == BoundKind::Estimated && !sure;
-    batched
-        || (affordable && (unsure || begins_at_random(facts, reports)))
+    let seen = batched
         || (signature.batch_packets.is_some() && !named)
-        || matches!(signature.cause, Cause::ParallelLinks { .. } | Cause::Grants { .. })
+        || matches!(signature.cause, Cause::ParallelLinks { .. } | Cause::Grants { .. });
+    let suspected = || (unsure && loss_ratio(reports) < LOSSY) || begins_at_random(facts, reports);
+    if seen { Some(UNTIMED) } else { (affordable && suspected()).then_some(BRIEF) }
+}
+
+fn loss_ratio(reports: &[TrainReport]) -> f64 {
+    let rows = || reports.iter().flat_map(|report| &report.arrivals);
+    let lost = rows().filter(|row| !matches!(row.fate, Fate::Received(_))).count();
+    lost as f64 / rows().count().max(1) as f64
 }
 
 /// Trains that agree on a rate were slowed by nobody on the narrow link; what delays their first
@@ -263,6 +272,14 @@ const FASTEST_BATCHED_BPS: f64 = 6e9;
 const FASTEST_BPS: f64 = 12e9;
 /// Signs that other traffic gives as well are followed from here on.
 const AFFORDABLE_BPS: f64 = 20e6;
+/// A second part for which only doubt or late beginnings ask, which other traffic makes as well:
+/// ten trains of 600 packets at 50 Mbit/s.
+const BRIEF: Duration = Duration::from_secs(2);
+/// No second part lasts longer by itself.
+const UNTIMED: Duration = Duration::from_secs(600);
+/// Of the packets: a queue that others keep full is what made the first part unsure, and each train
+/// that loses its end is waited for.
+const LOSSY: f64 = 0.1;
 /// Trains that left this much faster than trains come were pushed.
 const PUSHED: f64 = 1.05;
 const LEAST_TRAINS: usize = 7;

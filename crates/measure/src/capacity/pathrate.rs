@@ -27,6 +27,7 @@ use std::time::Duration;
 
 use narrows_units::{BitRate, Layer, Metric, Sender, Stamp};
 
+pub(super) use gaps::densest;
 pub(crate) use params::AUTOMATIC_PARAMETERS;
 pub use params::{Params, Preset};
 pub(crate) use recorded::analyse as analyse_recorded;

@@ -153,7 +153,8 @@ impl Run {
         }
     }
 
-    fn conclude(&self, stopped: Option<&Reason>) -> Outcome {
+    /// What the trains that came say.
+    pub(super) fn conclude(&self, stopped: Option<&Reason>) -> Outcome {
         match &self.facts {
             Some(facts) => answer::conclude(facts, &self.reported, stopped),
             None => Outcome::inconclusive(stopped.cloned().unwrap_or(Reason::UnexpectedEvent)),

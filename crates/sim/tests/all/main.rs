@@ -4,6 +4,7 @@
 mod advice;
 mod available;
 mod bursts;
+mod capacity;
 mod cross_traffic;
 mod hops;
 mod hops_forecast;

@@ -96,15 +96,21 @@ fn scaled(session: &MethodRun, sample: &Sample) -> Vec<f64> {
 fn centre(trains: &[Vec<f64>]) -> Option<f64> {
     let mut gaps: Vec<f64> = trains.iter().flatten().copied().filter(|gap| *gap > 0.0).collect();
     gaps.sort_by(f64::total_cmp);
+    median(densest(&gaps, WINDOW))
+}
+
+/// The most of sorted `values` that lie within a factor of `window`.
+pub(in crate::capacity) fn densest(values: &[f64], window: f64) -> &[f64] {
     let (mut best, mut end) = ((0, 0), 0);
-    for (begin, low) in gaps.iter().enumerate() {
-        while gaps.get(end).is_some_and(|gap| *gap < low * WINDOW) {
+    for (begin, low) in values.iter().enumerate() {
+        while values.get(end).is_some_and(|value| *value < low * window) {
             end += 1;
         }
-        best = best.max((end - begin, usize::MAX - begin));
+        if end - begin > best.1 - best.0 {
+            best = (begin, end);
+        }
     }
-    let begin = usize::MAX - best.1;
-    median(gaps.get(begin..begin + best.0)?)
+    values.get(best.0..best.1).unwrap_or(&[])
 }
 
 // Ours, all of them.

@@ -1,0 +1,206 @@
+//! Links whose rate moves while nobody shares them, as a radio's does (ours).
+//!
+//! The gaps of a train that queues at such a link are alike, and those of another train are alike
+//! at another length. Traffic of others makes gaps of one train unlike: most of them keep the
+//! packet's own time, or few are alike. So a train has a *level*, the rate of its most frequent
+//! gap, if half of its gaps agree on it. Levels that differ are looked at again by trains at random
+//! times over some seconds, whose mean is the mean rate over time. Every other one is paced:
+//! steady traffic of others, which slows trains of the two rates unlike, is no change of the link.
+
+use std::time::Duration;
+
+use narrows_stat::{Sorted, student_t_quantile};
+use narrows_units::{BitRate, Metric, Sender, Stamp};
+
+use super::pathrate::densest;
+use narrows_probe::PathFacts;
+use narrows_probe::contract::{Event, Step};
+use narrows_probe::outcome::{Caveat, Confidence, Estimate, Outcome};
+use narrows_probe::probes::{Probe, Train, TrainId, TrainReport};
+
+/// Levels of the first part, if they differ: the least and the highest rate, bit/s.
+pub(super) fn suspected(facts: &PathFacts, reports: &[TrainReport]) -> Option<(f64, f64)> {
+    let levels: Vec<f64> = reports.iter().filter_map(|report| level(facts, report)).collect();
+    let long = reports.iter().filter(|report| is_full(facts, report)).count();
+    let enough = levels.len() >= LEAST_SUSPECTS && levels.len() as f64 >= LEVEL_SHARE * long as f64;
+    let sorted = enough.then(|| Sorted::new(levels).ok()).flatten()?;
+    let (low, high) = swing(&sorted)?;
+    (high > MOVED * low && (SLOWEST_BPS..FASTEST_BPS).contains(&low)).then_some((low, high))
+}
+
+/// The second part of a run: trains at random times.
+#[derive(Debug, Clone)]
+pub(super) struct Run {
+    size: u16,
+    /// Packets of a train, and the time that each has.
+    packets: usize,
+    slot: Duration,
+    /// Rate of every other train.
+    paced: BitRate,
+    began: Stamp<Sender>,
+    sent: u32,
+    reports: Vec<TrainReport>,
+}
+
+impl Run {
+    pub(super) fn new(facts: &PathFacts, (low, high): (f64, f64), now: Stamp<Sender>) -> Self {
+        let packet = f64::from(facts.path_mtu) * 8.0 / low;
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a count, clamped just before")]
+        let packets = (TRAIN_TIME / packet).clamp(PACKETS.0, PACKETS.1) as usize;
+        let slot = SLOT.max(Duration::from_secs_f64(SHARE_OF_SLOT * packets as f64 * packet));
+        let paced = BitRate::from_bps_f64(PUSHES * high).unwrap_or(BitRate::ZERO);
+        Self { size: facts.path_mtu, packets, slot, paced, began: now, sent: 0, reports: Vec::new() }
+    }
+
+    /// What to do at `now`, before the next train.
+    pub(super) fn next(&self, now: Stamp<Sender>) -> Option<Step> {
+        if self.sent == TRAINS {
+            return None;
+        }
+        let until = self.begin_of(self.sent);
+        if until > now {
+            return Some(Step::Wait { until });
+        }
+        let id = TrainId(VARYING | self.sent);
+        let rate = if self.sent % 2 == 1 { self.paced } else { BitRate::ZERO };
+        Some(Step::Send(Probe::Train(Train::at_rate(id, self.packets, self.size, rate))))
+    }
+
+    /// Somewhere within a slot of its own: what moves in step with the slots is seen at all its
+    /// stages.
+    fn begin_of(&self, index: u32) -> Stamp<Sender> {
+        let within = (GOLDEN * f64::from(index)).fract() * (1.0 - 1.0 / SHARE_OF_SLOT);
+        self.began + self.slot.mul_f64(f64::from(index) + within)
+    }
+
+    pub(super) fn heard(&mut self, event: Event) -> bool {
+        match event {
+            Event::Train(report) if is_varying(report.id) => {
+                self.reports.push(report);
+                self.sent += 1;
+                true
+            }
+            Event::TimerFired => true,
+            _ => false,
+        }
+    }
+
+    pub(super) fn conclude(&self, facts: &PathFacts, found: &Outcome) -> Option<Outcome> {
+        conclude(facts, &self.reports, found)
+    }
+}
+
+/// Whether a train belongs to this part.
+pub(super) fn is_varying(id: TrainId) -> bool {
+    id.0 & PART == VARYING
+}
+
+/// The mean over time and its interval; `None` if the link did not move, or others' traffic slowed
+/// trains.
+pub(super) fn conclude(facts: &PathFacts, reports: &[TrainReport], found: &Outcome) -> Option<Outcome> {
+    let levels: Vec<(bool, f64)> =
+        reports.iter().filter_map(|report| Some((report.id.0 % 2 == 1, level(facts, report)?))).collect();
+    if levels.len() < LEAST_LEVELS || (levels.len() as f64) < LEVEL_SHARE * reports.len() as f64 {
+        return None;
+    }
+    let of = |paced: bool| levels.iter().filter(|level| level.0 == paced).map(|level| level.1).collect::<Vec<_>>();
+    let (pushed, paced) = (of(false), of(true));
+    let rates: Vec<f64> = levels.iter().map(|level| level.1).collect();
+    let half = half_width(&rates)?;
+    let sorted = Sorted::new(rates).ok()?;
+    let (low, high) = swing(&sorted)?;
+    if high <= MOVED * low {
+        return None;
+    }
+    let apart = (narrows_stat::mean(&pushed)? - narrows_stat::mean(&paced)?).abs();
+    let by_chance = narrows_stat::variance_sample(&pushed)? / pushed.len() as f64
+        + narrows_stat::variance_sample(&paced)? / paced.len() as f64;
+    if apart > UNLIKE * by_chance.sqrt() {
+        return None;
+    }
+    let mean = sorted.mean();
+    let rate = |bps: f64| BitRate::from_bps_f64(bps).unwrap_or(BitRate::ZERO);
+    let mut estimate = Estimate::ip_rate(Metric::IpCapacity, rate(mean), rate(mean - half), rate(mean + half));
+    estimate.confidence = if half <= FAIR * mean { Confidence::Medium } else { Confidence::Low };
+    estimate = estimate
+        .caveat(Caveat::VariableRate)
+        .caveat(Caveat::GreyRegion { low: rate(low), high: rate(high) })
+        .with("branch", "varying")
+        .with("levels_bps", sorted.values().to_vec());
+    let others = found.caveats().iter().filter(|caveat| matches!(caveat, Caveat::Loss { .. } | Caveat::HostStall));
+    Some(others.fold(estimate, |estimate, caveat| estimate.caveat(caveat.clone())).into())
+}
+
+/// Half of the 90 % interval of a mean over time. One train comes from each of equal parts of the
+/// time, so what counts is how much neighbours differ, not how far the rate wanders in all.
+fn half_width(rates: &[f64]) -> Option<f64> {
+    let steps: Vec<f64> = rates.windows(2).map(|pair| (pair[1] - pair[0]).powi(2)).collect();
+    let variance = narrows_stat::mean(&steps)? / 2.0;
+    let t = student_t_quantile(0.95, steps.len() as f64).ok()?;
+    Some(t * (variance / rates.len() as f64).sqrt())
+}
+
+fn swing(levels: &Sorted) -> Option<(f64, f64)> {
+    Some((levels.quantile(0.05)?, levels.quantile(0.95)?))
+}
+
+fn is_full(facts: &PathFacts, report: &TrainReport) -> bool {
+    report.arrivals.len() >= LEAST_PACKETS && report.arrivals.iter().all(|row| row.ip_octets == facts.path_mtu)
+}
+
+/// The rate at which most packets of a train follow one another, bit/s: of gaps that the narrow
+/// link made, the window of a few per cent that holds most, if that is half of them.
+fn level(facts: &PathFacts, report: &TrainReport) -> Option<f64> {
+    let rows: Vec<_> = is_full(facts, report).then(|| report.received().collect())?;
+    let mut gaps: Vec<f64> = rows
+        .windows(2)
+        .filter(|pair| pair[1].0.seq == pair[0].0.seq + 1)
+        .filter_map(|pair| {
+            let came = (pair[1].1.nanos() - pair[0].1.nanos()) as f64;
+            let left = (pair[1].0.departed.nanos() - pair[0].0.departed.nanos()) as f64;
+            (left < came).then_some(came)
+        })
+        .collect();
+    gaps.sort_by(f64::total_cmp);
+    let host = &facts.receiver;
+    let error = host.stamp_error.max(host.clock_resolution).as_nanos() as f64;
+    let window = WINDOW.0.max(1.0 + 3.0 * error / narrows_stat::median(&gaps)?);
+    let most = densest(&gaps, window);
+    let alike = window <= WINDOW.1 && most.len() as f64 >= AGREE * rows.len().saturating_sub(1) as f64;
+    alike.then(|| narrows_stat::median(most)).flatten().map(|gap| f64::from(facts.path_mtu) * 8e9 / gap)
+}
+
+// Ours, all of them.
+/// Levels this far apart are a link that moved: more than the widest window leaves open.
+const MOVED: f64 = 1.2;
+/// Of the gaps that count as alike; the wider the coarser stamps are, up to the second.
+const WINDOW: (f64, f64) = (1.05, 1.15);
+/// Of a train's gaps. Others' traffic of a half of the link leaves fewer alike, or the most of them
+/// at the packet's own time.
+const AGREE: f64 = 0.5;
+const LEAST_PACKETS: usize = 8;
+const LEAST_SUSPECTS: usize = 4;
+const LEAST_LEVELS: usize = 12;
+/// Of the trains that are long enough.
+const LEVEL_SHARE: f64 = 0.75;
+/// Standard errors by which paced trains may differ.
+const UNLIKE: f64 = 3.0;
+/// Half of an interval, as a share, up to which confidence is medium.
+const FAIR: f64 = 0.1;
+/// Thirty trains see three seconds.
+const TRAINS: u32 = 30;
+const SLOT: Duration = Duration::from_millis(100);
+const SHARE_OF_SLOT: f64 = 4.0;
+/// Seconds, and in packets: long enough for a level, short enough for the rate to stand.
+const TRAIN_TIME: f64 = 0.01;
+const PACKETS: (f64, f64) = (12.0, 24.0);
+/// A paced train leaves this much faster than the highest level.
+const PUSHES: f64 = 1.25;
+const GOLDEN: f64 = 0.618_033_988_749_895;
+/// Thirty trains of twelve packets take four seconds and more below.
+const SLOWEST_BPS: f64 = 5e6;
+/// Stamps of hosts are off by a tenth of a packet's time here.
+const FASTEST_BPS: f64 = 5e8;
+/// Marks the trains of this part; the first part's phases have smaller numbers in these bits.
+const VARYING: u32 = 0xe << 24;
+const PART: u32 = 0xf << 24;
