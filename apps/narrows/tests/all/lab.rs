@@ -15,6 +15,7 @@
 use crate::common;
 
 use std::path::Path;
+use std::process::Command;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -81,6 +82,20 @@ struct Traces {
     processes: Vec<String>,
 }
 
+/// Marks what this test program starts, and what that starts: other programs of tests have labs of
+/// their own meanwhile.
+const STARTED_BY: &str = "TEST_STARTED_BY";
+
+fn start(command: &mut Command) -> Running {
+    Running::start(command.env(STARTED_BY, std::process::id().to_string()))
+}
+
+fn is_marked(process: &str) -> bool {
+    let marked = format!("{STARTED_BY}={}", std::process::id());
+    let variables = std::fs::read(format!("/proc/{process}/environ")).unwrap_or_default();
+    variables.split(|octet| *octet == 0).any(|variable| variable == marked.as_bytes())
+}
+
 impl Traces {
     /// Of the program whose process had the number `id`, and of those that it started.
     fn of(id: nix::unistd::Pid) -> Self {
@@ -102,7 +117,7 @@ impl Traces {
                     after_name.split(' ').nth(1) == Some(id.to_string().as_str())
                 });
                 let is_ours = std::fs::read_link(format!("/proc/{process}/exe")).is_ok_and(|exe| exe == program);
-                is_child || (is_ours && elsewhere)
+                is_child || (is_ours && elsewhere && is_marked(process))
             })
             .collect();
         Self { names, processes }
@@ -127,7 +142,7 @@ impl Traces {
 #[ignore = "lab: needs namespaces"]
 fn demo_puts_the_truth_beside_each_estimate_and_cleans_up() {
     let _alone = alone();
-    let running = Running::start(&mut narrows(["demo", "--real", "--json", "--quick"]));
+    let running = start(&mut narrows(["demo", "--real", "--json", "--quick"]));
     let id = running.id();
     let ended = running.end();
     let document = ended.json();
@@ -164,7 +179,7 @@ fn demo_puts_the_truth_beside_each_estimate_and_cleans_up() {
 fn a_killed_demo_leaves_nothing() {
     let _alone = alone();
     for wait in [1, 4] {
-        let running = Running::start(&mut narrows(["demo", "--real", "--json"]));
+        let running = start(&mut narrows(["demo", "--real", "--json"]));
         let id = running.id();
         std::thread::sleep(Duration::from_secs(wait));
         running.signal(Signal::SIGKILL);
@@ -177,7 +192,7 @@ fn a_killed_demo_leaves_nothing() {
 #[ignore = "lab: needs namespaces"]
 fn an_interrupted_demo_prints_what_it_knows() {
     let _alone = alone();
-    let mut running = Running::start(&mut narrows(["demo", "--real", "--json", "-v"]));
+    let mut running = start(&mut narrows(["demo", "--real", "--json", "-v"]));
     let id = running.id();
     running.wait_for("method=\"available\"");
     let interrupted = Instant::now();
@@ -196,7 +211,7 @@ fn emulate(scenario: &Path, receiver: Option<&str>, program: &[&str]) -> Program
     }
     call.push("--");
     call.extend(program);
-    let running = Running::start(&mut narrows(&call));
+    let running = start(&mut narrows(&call));
     let id = running.id();
     let ended = running.end();
     Traces::assert_gone(id);
@@ -454,7 +469,7 @@ fn a_plan_is_evaluated_in_the_lab() {
     let plan = file(&directory, "plan.toml", TWO_ROWS);
     let runs = directory.path().join("runs");
     let arguments = ["evaluate", text(&plan), "--world", "lab", "--json", "--quiet", "--runs-dir", text(&runs)];
-    let ended = Running::start(&mut narrows(arguments)).end();
+    let ended = start(&mut narrows(arguments)).end();
     let document = ended.json();
     let row = |method: &str| {
         let rows = document["rows"].as_array().unwrap();
@@ -468,7 +483,7 @@ fn a_plan_is_evaluated_in_the_lab() {
     }
     assert!(row("iperf3-udp")["peak_rate_bps"].is_null());
     // Run again: nothing is left to do.
-    let again = Running::start(&mut narrows(arguments)).end();
+    let again = start(&mut narrows(arguments)).end();
     assert_eq!(again.json()["rows"], document["rows"]);
     assert!(again.took < Duration::from_secs(50), "{:?}", again.took);
 }
