@@ -4,6 +4,7 @@ mod adaptive;
 mod answer;
 mod batches;
 mod buckets;
+mod by_trains;
 mod capprobe;
 mod core;
 mod diagnostics;

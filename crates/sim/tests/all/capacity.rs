@@ -1,21 +1,34 @@
 //! The default method for capacity where one rate is not the whole answer.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use narrows_host_profile::HostProfile;
 use narrows_methods as methods;
-use narrows_probe::outcome::Caveat;
+use narrows_probe::outcome::{BoundKind, Caveat, Estimate};
 use narrows_probe::{Outcome, RawParams, drive};
 use narrows_scenario::{PathDirection, Scenario};
 use narrows_sim::SimWorld;
 
+const QUIET: &str = include_str!("../../../../hosts/quiet-both-ends.toml");
+const BUSY: &str = include_str!("../../../../hosts/busy.toml");
 const SWING: &str = include_str!("../../../../scenarios/capacity-swing.toml");
 
 fn measured(text: &str, seed: u64) -> (Outcome, Duration) {
-    let scenario = Scenario::from_toml(text).expect("a valid scenario");
+    run(&Scenario::from_toml(text).expect("a valid scenario"), seed)
+}
+
+/// Between hosts that were recorded.
+fn between(hosts: &str, text: &str, seed: u64) -> Outcome {
+    let profile = Arc::new(HostProfile::from_toml(hosts).expect("a profile"));
+    run(&Scenario::from_toml(text).expect("a valid scenario").hosts(&profile), seed).0
+}
+
+fn run(scenario: &Scenario, seed: u64) -> (Outcome, Duration) {
     let method = methods::find("capacity").expect("a method");
     let raw = RawParams::new();
     let mut estimator = method.begin(&raw).expect("parameters of the method");
-    let mut world = SimWorld::new(&scenario, PathDirection::Forward, seed);
+    let mut world = SimWorld::new(scenario, PathDirection::Forward, seed);
     let measured = drive(&mut world, estimator.as_mut(), method.imposes(&raw).budget()).expect("a world that works");
     (measured.outcome, measured.cost.time)
 }
@@ -63,4 +76,35 @@ fn a_full_queue_does_not_prolong_a_run() {
     let mut times: Vec<Duration> = (1..=5).map(|seed| measured(text, seed).1).collect();
     times.sort();
     assert!(times[2] < Duration::from_secs(14), "{times:?}");
+}
+
+/// Stamps that scatter make trains disagree, so that rounds of pairs follow. Behind those a bucket
+/// is looked for all the same, if nobody else is on the narrow link.
+#[test]
+fn a_bucket_is_found_between_noisy_hosts() {
+    let text = include_str!("../../../../plans/paths/bucket50.toml");
+    for seed in 200..240 {
+        let outcome = between(QUIET, text, seed);
+        let rate = outcome.estimate().and_then(Estimate::rate).expect("a rate").value.as_f64();
+        assert!((48e6..52e6).contains(&rate) && has(&outcome, "shaped"), "seed {seed}: {outcome:?}");
+    }
+}
+
+/// Delays that wander by a packet's time push short trains together, and a host that was held up
+/// does so, too. Their rate is no bound; a bound may be off by a hundredth, as its stamps are.
+#[test]
+fn jitter_makes_no_bound_above_the_capacity() {
+    let text = include_str!("../../../../plans/paths/jitter50.toml");
+    let mut bounds = 0;
+    for (hosts, seeds) in [(BUSY, 177..237), (QUIET, 177..197)] {
+        for seed in seeds {
+            let outcome = between(hosts, text, seed);
+            if outcome.verdict() == BoundKind::LowerBound {
+                let rate = outcome.estimate().and_then(Estimate::rate).expect("a rate").value.as_f64();
+                assert!(rate < 1.01 * 48.76e6, "seed {seed}: {outcome:?}");
+                bounds += 1;
+            }
+        }
+    }
+    assert!(bounds > 60, "{bounds} of 80");
 }

@@ -4,11 +4,12 @@ use narrows_units::BitRate;
 
 use super::batches;
 use super::buckets::{credible, from_bucket, kept_up};
+use super::by_trains::{WIDEST, blurred, from_bound, from_idle_trains, from_trains, too_wide, uncertain};
 use super::capprobe::{self, Filtered};
 use super::core::{LEAST_FULL, backed, core, pairs_within, sharpen};
 use super::diagnostics::{common_caveats, diagnostics, finish, samples};
 use super::gaps;
-use super::hosts::{STEADY, from_batches, receiver_bound, sender_rate, sent_share};
+use super::hosts::{from_batches, mimicked, receiver_bound, sender_rate, sent_share};
 use super::least_delay;
 use super::modes::{self, Decision};
 use super::params::Preset;
@@ -16,7 +17,6 @@ use super::quick;
 use super::rates::{bit_rate, plain};
 use super::sample::Phase;
 use super::session::{MethodRun, Pooled};
-use narrows_probe::StampSource;
 use narrows_probe::outcome::{BoundKind, Caveat, Confidence, Details, Estimate, Limit, Outcome, Ranged, Reason};
 use narrows_train::carried::Carried;
 
@@ -73,10 +73,8 @@ fn answer(session: &MethodRun) -> Result<Estimate, Reason> {
 /// A bound is no more than a train was carried at, and a value not several times as much: a host
 /// that was held up stamps what waited for it in one moment, and the spacing of such stamps passes
 /// for a fast link.
-fn as_carried(session: &MethodRun, mut estimate: Estimate) -> Result<Estimate, Reason> {
-    let all = || session.samples.iter().chain(&session.too_fast).filter_map(|sample| sample.carried);
-    let most = Carried::base(all()).and_then(|base| all().map(|train| train.rate(base)).reduce(f64::max));
-    let Some(most) = most.filter(|most| most.is_finite() && session.params.preset == Preset::Adaptive) else {
+fn as_carried(session: &MethodRun, estimate: Estimate) -> Result<Estimate, Reason> {
+    let Some(most) = most_carried(session).filter(|_| session.params.preset == Preset::Adaptive) else {
         return Ok(estimate);
     };
     let is_nothing = |rate: &Ranged<BitRate>| rate.verdict == BoundKind::LowerBound && rate.low == BitRate::ZERO;
@@ -85,14 +83,27 @@ fn as_carried(session: &MethodRun, mut estimate: Estimate) -> Result<Estimate, R
     }
     // Without batches what it lacks are the times of single packets, the first above all.
     let batched = batches::seen(session) || session.of(Phase::Batches).next().is_some();
-    if let Some(most) = bit_rate(most).filter(|_| batched && estimate.verdict() == BoundKind::LowerBound) {
+    let bound = batched && estimate.verdict() == BoundKind::LowerBound;
+    Ok(if bound { no_more_than(most, estimate) } else { estimate })
+}
+
+/// The highest rate at which a train was carried, from its first departure to its last arrival less
+/// the least delay; bit/s.
+fn most_carried(session: &MethodRun) -> Option<f64> {
+    let all = || session.samples.iter().chain(&session.too_fast).filter_map(|sample| sample.carried);
+    let base = Carried::base(all())?;
+    all().map(|train| train.rate(base)).reduce(f64::max).filter(|most| most.is_finite())
+}
+
+fn no_more_than(most: f64, mut estimate: Estimate) -> Estimate {
+    if let Some(most) = bit_rate(most) {
         estimate.adjust(|rate: &mut Ranged<BitRate>| {
             rate.value = rate.value.min(most);
             rate.low = rate.low.min(most);
             rate.high = rate.high.min(most);
         });
     }
-    Ok(estimate)
+    estimate
 }
 
 fn without_bucket(session: &MethodRun) -> Result<Estimate, Reason> {
@@ -105,7 +116,9 @@ fn without_bucket(session: &MethodRun) -> Result<Estimate, Reason> {
     // Those that came slower may owe that to other traffic; all together are no more than the
     // path's.
     if session.too_fast.len() * TOO_FAST_SHARE > session.samples.len() {
-        return receiver_bound(session, session.too_fast.iter().chain(session.bursts()));
+        // Delays that wander push short trains together as well.
+        let bound = receiver_bound(session, session.too_fast.iter().chain(session.bursts()))?;
+        return Ok(most_carried(session).into_iter().fold(bound, |bound, most| no_more_than(most, bound)));
     }
     if session.samples.is_empty() {
         return Err(nothing_came(session));
@@ -194,6 +207,9 @@ fn from_filter(session: &MethodRun, decision: &Decision, filtered: &Filtered) ->
     }
     if mimicked(session, filtered.rate) {
         return from_winner(session, decision).map(uncertain);
+    }
+    if let Some(adr) = decision.adr.filter(|_| blurred(session, filtered.rate) && modes::trains_suffice(decision)) {
+        return from_idle_trains(session, &adr);
     }
     let found = decision.winner.as_ref().map(narrows_stat::LocalMode::centre);
     let trains = decision.adr.filter(|_| modes::trains_suffice(decision)).map(|adr| adr.rate);
@@ -289,7 +305,11 @@ fn ip(session: &MethodRun, wire: f64) -> Option<BitRate> {
 /// The modes' answer where the filter has not converged: it stands if paced trains say that nothing
 /// else was on the link; otherwise any candidate may be the capacity.
 fn unfiltered(session: &MethodRun, decision: &Decision) -> Result<Estimate, Reason> {
-    let estimate = from_winner(session, decision)?;
+    let estimate = match from_winner(session, decision) {
+        // Delays that wander by more than a packet's time blur all pairs, and no long train.
+        Err(Reason::NoAgreement) => return from_bound(session, decision),
+        other => other?,
+    };
     let sure = decision.loaded == Some(false) && estimate.confidence > Confidence::Low;
     if sure || estimate.verdict() != BoundKind::Estimated {
         return Ok(estimate);
@@ -323,24 +343,6 @@ fn unfiltered(session: &MethodRun, decision: &Decision) -> Result<Estimate, Reas
     let mut estimate = uncertain(estimate.caveat(Caveat::NotConverged));
     widen(&mut estimate, rates);
     Ok(estimate)
-}
-
-/// The dispersion rate as a bound: what is left where pairs say nothing that can be trusted.
-fn from_bound(session: &MethodRun, decision: &Decision) -> Result<Estimate, Reason> {
-    let tally = &session.tally;
-    if tally.loss_ratio() > LOSSY {
-        return Err(Reason::TooMuchLoss { lost: tally.lost + tally.dropped, sent: tally.sent });
-    }
-    // A few trains may all have been squeezed together behind the narrow link.
-    let adr = decision.adr.filter(|adr| adr.trains >= modes::TRAINS);
-    let alike = modes::preliminary(session).filter(|preliminary| preliminary.cv < STEADY);
-    let bound = adr.map(|adr| adr.rate - adr.error);
-    let bound = bound.or(alike.map(|preliminary| preliminary.mean * (1.0 - preliminary.cv)));
-    let bound = bound.ok_or(Reason::NoAgreement)?;
-    Ok(plain(session, bound, bound, bound)?
-        .with("branch", "dispersion rate")
-        .at_least(Limit::Path)
-        .caveat(Caveat::NotConverged))
 }
 
 /// The tool's answer stays as it is; that clean pairs say another is worth a caveat.
@@ -397,60 +399,12 @@ fn runner_up(session: &MethodRun, decision: &Decision) -> Option<f64> {
     (own && !agrees && share > FASTER_SHARE).then_some(rate)
 }
 
-/// No mode above the dispersion rate: the trains' rate is all there is. It is only a bound, unless
-/// the narrow link was seen to carry nothing else.
-fn from_trains(session: &MethodRun, decision: &Decision) -> Result<Estimate, Reason> {
-    if session.params.preset == Preset::Adaptive && decision.loaded != Some(false) {
-        return from_bound(session, decision);
-    }
-    let rate = decision.adr.map(|adr| adr.rate).or_else(|| modes::preliminary(session).map(|p| p.mean));
-    let rate = rate.ok_or(Reason::NoAgreement)?;
-    let half = match (decision.loaded, decision.adr) {
-        (Some(false), Some(adr)) => adr.error.max(0.005 * rate),
-        _ => decision.width / 2.0,
-    };
-    if half > WIDEST / 2.0 * rate {
-        return Err(too_wide(session));
-    }
-    if mimicked(session, rate) {
-        return Err(Reason::StampsTooCoarse);
-    }
-    let estimate = plain(session, rate, rate - half, rate + half)?.with("branch", "dispersion rate");
-    if modes::trains_suffice(decision) {
-        return Ok(estimate);
-    }
-    Ok(if decision.loaded == Some(false) {
-        uncertain(estimate.caveat(Caveat::NotConverged))
-    } else {
-        estimate.at_least(Limit::Path)
-    })
-}
-
-fn uncertain(mut estimate: Estimate) -> Estimate {
-    estimate.confidence = Confidence::Low;
-    estimate
-}
-
-/// Whether a host that takes packets out of a batch one by one would look like this rate: below
-/// three of its receive costs per packet, the floor of `pathrate`, stamps taken on the host's
-/// processor do not tell the two apart.
-fn mimicked(session: &MethodRun, wire_bps: f64) -> bool {
-    let octets = session.framing().wire_octets(u32::from(session.full_size()));
-    let on_host = session.bursts().any(|sample| matches!(sample.stamped_by, StampSource::Kernel | StampSource::User));
-    on_host && 8e9 * f64::from(octets) / wire_bps < 3.0 * session.receive_cost_ns()
-}
-
 fn nothing_came(session: &MethodRun) -> Reason {
     let tally = &session.tally;
     if tally.answered_trains == 0 {
         return Reason::NoAnswer;
     }
     Reason::TooMuchLoss { lost: tally.lost + tally.dropped, sent: tally.sent }
-}
-
-fn too_wide(session: &MethodRun) -> Reason {
-    let blurred = modes::preliminary(session).is_some_and(|p| p.cv < WIDEST / 2.0);
-    if blurred { Reason::StampsTooCoarse } else { Reason::NoAgreement }
 }
 
 /// Ours: less than this above the trains' rate is the trains' rate.
@@ -477,10 +431,6 @@ const EXCLUDED: u64 = 90_000;
 const LEAST_PAIRS: usize = 24;
 /// Ours: two in three.
 const MOST_PAIRS: f64 = 0.66;
-/// Ours: two of five packets lost, and most trains with them.
-const LOSSY: f64 = 0.4;
-/// Ours: beyond a quarter of the value a bin is no capacity.
-const WIDEST: f64 = 0.25;
 /// Beside other traffic a train gets at least half of a link. What no train came near is no link
 /// (ours).
 const SEVERAL: f64 = 3.0;

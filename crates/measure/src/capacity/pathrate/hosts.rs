@@ -6,6 +6,7 @@ use super::params::Preset;
 use super::rates::plain;
 use super::sample::Sample;
 use super::session::{MethodRun, half_width_of_rates};
+use narrows_probe::StampSource;
 use narrows_probe::outcome::{Caveat, Confidence, Estimate, Limit, Reason};
 
 pub(super) fn from_batches(session: &MethodRun) -> Result<Estimate, Reason> {
@@ -94,6 +95,15 @@ fn is_interface(session: &MethodRun, wire_bps: f64) -> bool {
     let sender = &session.facts.sender;
     let rate = sender.interface_rate.filter(|_| !sender.virtual_interface);
     rate.is_some_and(|rate| (wire_bps / rate.as_f64() - 1.0).abs() < 0.03)
+}
+
+/// Whether a host that takes packets out of a batch one by one would look like this rate: below
+/// three of its receive costs per packet, the floor of `pathrate`, stamps taken on the host's
+/// processor do not tell the two apart.
+pub(super) fn mimicked(session: &MethodRun, wire_bps: f64) -> bool {
+    let octets = session.framing().wire_octets(u32::from(session.full_size()));
+    let on_host = session.bursts().any(|sample| matches!(sample.stamped_by, StampSource::Kernel | StampSource::User));
+    on_host && 8e9 * f64::from(octets) / wire_bps < 3.0 * session.receive_cost_ns()
 }
 
 /// Departure time over arrival time: the median of the trains, or that of their sums, whichever is

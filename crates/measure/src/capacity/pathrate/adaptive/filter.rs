@@ -38,12 +38,12 @@ impl Adaptive {
             || session.tally.failed >= FAILED_TRAINS;
         let paused = self.resume.filter(|_| spent || done >= EARLY_FILTERS);
         match paused {
-            _ if sure || converged => self.finish_filter(session, said),
+            _ if sure || converged => self.finish_filter(session, said, idle),
             Some(round) => {
                 self.resume = None;
                 self.round(session, round);
             }
-            None if spent => self.finish_filter(session, said),
+            None if spent => self.finish_filter(session, said, idle),
             None => {
                 self.stage = Stage::Filter(done + 1);
                 for _ in 0..PAIRS_PER_FILTER / PAIRS_PER_TRAIN as usize {
@@ -53,14 +53,14 @@ impl Adaptive {
         }
     }
 
-    /// Long trains follow where trains come slower than other traffic makes them, or begin fast and
-    /// end slow, all alike.
-    fn finish_filter(&mut self, session: &MethodRun, said: Option<f64>) {
+    /// Long trains follow where nobody else is on the narrow link, where trains come slower than
+    /// other traffic makes them, or begin fast and end slow, all alike.
+    fn finish_filter(&mut self, session: &MethodRun, said: Option<f64>, idle: bool) {
         let slow = said.is_some_and(|rate| modes::trains_too_slow(session, session.ip_rate(rate)));
         let turning_point = session.search().turning_point;
         let bent = shape::sustained(session).is_some()
             || turning_point.is_some_and(|turning_point| buckets::credible(session, &turning_point));
-        if slow || bent {
+        if idle || slow || bent {
             self.bucket(session, 0);
         } else {
             self.stage = Stage::Over;

@@ -196,8 +196,8 @@ fn stamps_worse_than_the_host_says() {
             median: 0.015,
             seconds: 8.0,
             // An agreement of trains that scatter more than stamps should is in doubt, which costs
-            // three rounds.
-            octets: if rate > 200 { 2_200_000 } else { 1_400_000 },
+            // three rounds, and a train that looks for a bucket.
+            octets: if rate > 200 { 3_400_000 } else { 1_400_000 + 480_000 },
             ..IDLE
         };
         check(&name, &idle, path(0));
