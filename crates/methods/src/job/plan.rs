@@ -101,18 +101,26 @@ fn available<W: World>(job: &mut Job<'_>, world: &mut W, feed: &dyn Feed) -> Res
 pub(super) const SECOND_OPINION: Duration = Duration::from_secs(8);
 
 /// Available bandwidth never exceeds capacity (RFC 5136 §2.3.5): an interval that reaches beyond is
-/// cut there.
+/// cut there. One that lies beyond as a whole is of trains that a bucket let through, or of another
+/// moment: no more than the capacity is left, with the capacity's interval.
 fn cap_by_capacity(job: &Job<'_>, entry: &mut Entry) {
-    let capacity = job.known(Metric::IpCapacity).and_then(Estimate::rate);
-    let Some(capacity) = capacity.filter(|known| known.verdict == BoundKind::Estimated) else {
+    let Some(known) = job.known(Metric::IpCapacity) else { return };
+    let Some(capacity) = known.rate().filter(|known| known.verdict == BoundKind::Estimated) else {
         return;
     };
+    let shaped = known.caveats.iter().any(|caveat| matches!(caveat, Caveat::Shaped));
     if let Outcome::Estimated(estimate) = &mut entry.outcome {
+        let beyond = estimate.rate().is_some_and(|rate| rate.low > capacity.high);
         estimate.adjust(|rate: &mut Ranged<BitRate>| {
-            rate.value = rate.value.min(capacity.high);
+            let value = if beyond { capacity.value } else { capacity.high };
+            rate.value = rate.value.min(value);
             rate.high = rate.high.min(capacity.high).max(rate.value);
-            rate.low = rate.low.min(rate.value);
+            rate.low = rate.low.min(if beyond { capacity.low } else { rate.value });
         });
+        if beyond && shaped && !estimate.caveats.iter().any(|caveat| matches!(caveat, Caveat::Shaped)) {
+            estimate.caveats.push(Caveat::Shaped);
+            estimate.limited_by = Limit::Shaper;
+        }
     }
 }
 

@@ -9,6 +9,7 @@ mod cross_traffic;
 mod hops;
 mod hops_forecast;
 mod hops_remote;
+mod job;
 mod limits;
 mod ns3;
 mod passive;
