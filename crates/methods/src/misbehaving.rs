@@ -124,6 +124,7 @@ impl MisbehavingWorld {
             sent_ip_octets: self.number(),
             send_failures: self.number(),
             sender_cpu: self.share(),
+            held_up: Duration::ZERO,
             statuses,
         })
     }

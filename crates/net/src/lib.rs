@@ -41,7 +41,6 @@ pub mod socket;
 pub mod spacing;
 mod sys;
 pub mod thread_scheduling;
-mod timetable;
 pub mod transfer;
 pub mod tun;
 pub mod via;

@@ -44,6 +44,7 @@ pub mod registry;
     reason = "test worlds: their fields are the parts of a small path"
 )]
 pub mod testing;
+pub mod timetable;
 pub mod world;
 
 pub use budget::{Budget, Cost, Samples};

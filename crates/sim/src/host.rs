@@ -145,6 +145,11 @@ impl HostState {
         self.departure(planned.saturating_add(late), cost)
     }
 
+    /// From when on the host has nothing else to send.
+    pub(crate) fn free_from(&self) -> u64 {
+        self.free
+    }
+
     /// When a packet leaves that is to leave as soon as possible from `earliest` on. A host that
     /// plays a profile draws the call's cost; `cost` says what share of the usual one it is.
     pub(crate) fn departure(&mut self, earliest: u64, cost: u64) -> Departure {

@@ -73,6 +73,11 @@ pub(crate) fn exchange(exchange: &Exchange) -> Result<Vec<u8>, WriteError> {
     if let Answer::Transfer(report) = &exchange.answer {
         body.extend(marks(report)?);
     }
+    if let Answer::Load(report) = &exchange.answer
+        && !report.held_up.is_zero()
+    {
+        body.extend(postcard::to_stdvec(&report.held_up).map_err(unwritable)?);
+    }
     frame(EXCHANGE, &body)
 }
 
@@ -159,6 +164,11 @@ fn read_exchange(body: &[u8]) -> Option<Exchange> {
     let (mut form, rest): (ExchangeForm, &[u8]) = postcard::take_from_bytes(body).ok()?;
     if let AnswerForm::Transfer(report) = &mut form.answer {
         mark(report, rest)?;
+    }
+    if let AnswerForm::Load(report) = &mut form.answer
+        && !rest.is_empty()
+    {
+        report.held_up = postcard::from_bytes(rest).ok()?;
     }
     Some(Exchange {
         read: (form.first_read, form.last_read),

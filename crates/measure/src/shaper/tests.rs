@@ -125,6 +125,7 @@ fn flow(peak: f64, rate: f64, depth: f64, bins: u32, policed: bool) -> LoadRepor
         sent_ip_octets: 0,
         send_failures: 0,
         sender_cpu: None,
+        held_up: Duration::ZERO,
         statuses: statuses.collect(),
     }
 }

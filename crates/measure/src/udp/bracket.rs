@@ -199,6 +199,7 @@ mod tests {
         Trial {
             asked: rate,
             sent: rate,
+            held_up: 0.0,
             delivered: BitRate::from_bps_f64(offered * share).unwrap(),
             loss: 1.0 - share,
             local: 0.0,

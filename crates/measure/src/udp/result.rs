@@ -3,7 +3,7 @@
 use narrows_units::{BitRate, Delta, Framing, Layer, Metric};
 
 use super::bracket::Bracket;
-use super::trial::Trial;
+use super::trial::{HELD_UP, Trial};
 use narrows_probe::facts::PathFacts;
 use narrows_probe::outcome::{
     Caveat, Confidence, Estimate, Finding, Limit, Outcome, Ranged, Reason, TwoStreams, UdpFinding,
@@ -23,6 +23,8 @@ pub(super) struct Known {
     /// The trial that delivered least and yet lost too much.
     pub(super) best_failure: Option<Trial>,
     trials: u32,
+    /// Sum over the trials.
+    held_up: f64,
     arrived: u64,
     local_drops: u64,
     rates: Vec<f64>,
@@ -35,12 +37,17 @@ pub(super) struct Known {
 const BUSY: f32 = 0.9;
 const HELPS: f64 = 1.15;
 const HARMS: f64 = 0.9;
+/// A sender that did not run for more than this share makes confidence low; and if all trials
+/// together had more than the second, nobody knows what failed by the hosts (ours).
+const HELD_UP_LONG: f64 = 0.1;
+const HELD_UP_MOSTLY: f64 = 0.45;
 /// Packets that change order beyond this share are worth a caveat (ours).
 const REORDERING: f64 = 0.001;
 
 impl Known {
     pub(super) fn note(&mut self, trial: &Trial) {
         self.trials += 1;
+        self.held_up += trial.held_up;
         self.arrived += trial.arrived;
         self.local_drops += trial.local_drops;
         self.rates.push(trial.sent.as_f64());
@@ -62,6 +69,9 @@ pub(super) fn outcome(
     let Some(best) = known.confirmed.or(bracket.passed).or(known.best_failure) else {
         return Outcome::inconclusive(reason.unwrap_or(Reason::NotConverged));
     };
+    if known.held_up / f64::from(known.trials.max(1)) > HELD_UP_MOSTLY {
+        return Outcome::inconclusive(reason.unwrap_or(Reason::SenderCannotPace));
+    }
     let payload = |rate: BitRate| {
         Framing::BARE.convert(rate, Layer::Ip, Layer::UdpPayload, u32::from(ip_octets), facts.ipv6).unwrap_or(rate)
     };
@@ -72,10 +82,20 @@ pub(super) fn outcome(
     let lowest = lowest.min(wide(best.delivered, 1.0 - bracket.resolution));
     let highest = bracket.ceiling.unwrap_or(best.delivered);
     let highest = highest.max(wide(best.delivered, 1.0 + bracket.resolution));
-    let range = Ranged::new(payload(best.delivered), payload(lowest), payload(highest));
+    // A path that rested while the sender did not run may have carried more than it carries for
+    // long, by that share: the truth is between the rate over all of the time and that over the
+    // rest.
+    let mean = wide(lowest, 1.0 - best.held_up);
+    let value = wide(best.delivered, 1.0 - best.held_up / 2.0);
+    let range = Ranged::new(payload(value), payload(mean), payload(highest));
     let mut estimate = Estimate::new(Metric::UdpAchievable, Some(Layer::UdpPayload), range);
     estimate.interval = Some(best.lasted);
     estimate = limits(estimate, known, bracket, &best);
+    if best.held_up > HELD_UP {
+        let most = if best.held_up > HELD_UP_LONG { Confidence::Low } else { Confidence::Medium };
+        estimate.confidence = estimate.confidence.min(most);
+        estimate = estimate.caveat(Caveat::HostStall);
+    }
     if known.confirmed.is_none() {
         estimate.confidence = Confidence::Low;
         if bracket.passed.is_none() {

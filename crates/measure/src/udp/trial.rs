@@ -11,9 +11,12 @@ use narrows_probe::probes::{LoadReport, LoadStatus};
 pub(super) struct Trial {
     /// Rate asked for.
     pub(super) asked: BitRate,
-    /// Rate at which packets really left.
+    /// Rate at which packets really left while the sender ran.
     pub(super) sent: BitRate,
-    /// Rate at which they arrived, ends of the segment left out.
+    /// Share of the segment for which the sender did not run.
+    pub(super) held_up: f64,
+    /// Rate at which they arrived, ends of the segment and the time that the sender did not run
+    /// left out.
     pub(super) delivered: BitRate,
     /// Share of packets that the path lost.
     pub(super) loss: f64,
@@ -44,6 +47,8 @@ const REFUSED_SHARE: u64 = 100;
 /// Status intervals must cover this share of the segment for its unaccounted packets to count as
 /// lost.
 const COVERED: f64 = 0.8;
+/// Share of a segment from which on a sender counts as held up (ours).
+pub(super) const HELD_UP: f64 = 0.02;
 /// Most growth that is put down to chance (ours).
 const MOST_WANDER: f64 = 0.01;
 
@@ -51,7 +56,9 @@ impl Trial {
     /// Reads the report on a segment at `asked`.
     pub(super) fn read(asked: BitRate, report: &LoadReport) -> Self {
         let lasted = report.ended.since(report.began);
-        let sent = BitRate::over(report.sent_ip_octets, lasted).unwrap_or(BitRate::ZERO);
+        let ran = lasted.saturating_sub(report.held_up);
+        let held_up = 1.0 - ran.as_secs_f64() / lasted.as_secs_f64().max(f64::MIN_POSITIVE);
+        let sent = BitRate::over(report.sent_ip_octets, ran).unwrap_or(BitRate::ZERO);
         let (arrived, _, lost, local_drops) = report.totals();
         let covered: Duration = report.statuses.iter().map(|status| status.to.since(status.from)).sum();
         let missing = if covered.as_secs_f64() >= COVERED * lasted.as_secs_f64() {
@@ -61,17 +68,18 @@ impl Trial {
             lost
         };
         let during = during(&report.statuses, lasted);
-        let delivered = delivered(during);
+        let delivered = while_it_ran(delivered(during), held_up);
         let sent_packets = report.sent_packets.max(1) as f64;
         let reordered: u64 = report.statuses.iter().map(|status| status.reordered).sum();
         let refused = report.send_failures > report.sent_packets / REFUSED_SHARE;
         Self {
             asked,
             sent,
+            held_up,
             delivered,
             loss: missing.saturating_sub(local_drops) as f64 / sent_packets,
             local: local_drops as f64 / sent_packets,
-            growth: (growth(during) - wander(report, delivered, lasted)).max(0.0),
+            growth: (growth(during, held_up > HELD_UP) - wander(report, delivered, lasted)).max(0.0),
             arrived,
             local_drops,
             reordered: reordered as f64 / sent_packets,
@@ -107,6 +115,11 @@ fn during(statuses: &[LoadStatus], lasted: Duration) -> &[LoadStatus] {
     &heard[..behind.unwrap_or(heard.len())]
 }
 
+/// What a mean over all of the segment is over the time in which the sender ran.
+fn while_it_ran(mean: BitRate, held_up: f64) -> BitRate {
+    mean.scaled((1.0 - held_up).recip()).filter(|_| held_up > 0.0).unwrap_or(mean)
+}
+
 /// The rate over the inner status intervals: the first one may begin before the load, the last one
 /// goes on while queues drain.
 fn delivered(statuses: &[LoadStatus]) -> BitRate {
@@ -134,14 +147,15 @@ fn wander(report: &LoadReport, delivered: BitRate, lasted: Duration) -> f64 {
 }
 
 /// Growth of the mean delay from the first two status intervals to the last two, per time between
-/// their middles; zero if it fell, or with fewer than four intervals to tell from.
-fn growth(statuses: &[LoadStatus]) -> f64 {
+/// their middles; zero if it fell, or with fewer than four intervals to tell from. Between hosts
+/// that are held up of the least delay, which their hold-ups move less.
+fn growth(statuses: &[LoadStatus], held_up: bool) -> f64 {
     let heard: Vec<(f64, f64)> = statuses
         .iter()
         .filter_map(|status| {
-            let (_, mean, _) = status.delay_above_min?;
+            let (least, mean, _) = status.delay_above_min?;
             let middle = (status.from.nanos() as f64 + status.to.nanos() as f64) / 2e9;
-            Some((middle, mean.as_secs_f64()))
+            Some((middle, if held_up { least } else { mean }.as_secs_f64()))
         })
         .collect();
     let &[first, second, .., third, fourth] = heard.as_slice() else {
@@ -180,6 +194,7 @@ mod tests {
             sent_ip_octets: sent * 1500,
             send_failures: 0,
             sender_cpu: None,
+            held_up: Duration::ZERO,
             statuses,
         }
     }

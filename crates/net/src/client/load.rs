@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use narrows_probe::probes::{Load, LoadReport, LoadStatus, Then};
+use narrows_probe::timetable::{Slack, Timetable};
 use narrows_probe::{Event, Refusal};
 use narrows_units::{BitRate, Stamp};
 use narrows_wire::{ClientMessage, Direction, LoadPlan, LoadSegment, LoadSent, PROBE_OCTETS, ProbeKind, ServerMessage};
@@ -16,7 +17,6 @@ use crate::error::{Error, PathError};
 use crate::load::{Interval, LoadReceiver, LoadSender, LoadSpec, LoadTotals, busiest_share};
 use crate::send_budget;
 use crate::spacing::Spacing;
-use crate::timetable::Timetable;
 
 /// A load under way.
 pub(super) struct Running {
@@ -269,7 +269,7 @@ impl SocketWorld {
             rate: (rate < UNPACED).then_some(rate),
             burst: load.burst.max(1),
             until_ns: clock::now_ns().saturating_add(nanos(load.duration + runs_on)),
-            segment: load.duration,
+            slack: if self.options.traffic.mean_rate { Slack::mean_rate(load.duration) } else { Slack::PROMPT },
         }
     }
 
@@ -314,6 +314,7 @@ impl SocketWorld {
             sent_ip_octets: totals.ip_octets - before.ip_octets,
             send_failures: totals.failures - before.failures,
             sender_cpu: busiest_share(&before.cpu, &totals.cpu, elapsed),
+            held_up: totals.held_up.saturating_sub(before.held_up),
             statuses: std::mem::take(&mut running.statuses),
         };
         if !finish {
@@ -412,6 +413,7 @@ impl SocketWorld {
             sent_ip_octets: sent.ip_octets,
             send_failures: sent.send_failures,
             sender_cpu: sent.sender_cpu_permille.map(share),
+            held_up: Duration::from_nanos(sent.held_up_ns),
             statuses: std::mem::take(&mut running.statuses),
         };
         if !finish && !ending {

@@ -75,6 +75,9 @@ pub struct TrafficOptions {
     pub no_delay: bool,
     /// What is sent is not copied into the kernel.
     pub zero_copy: bool,
+    /// A load's rate is its mean: what a host that was held up did not send in time it sends
+    /// later.
+    pub mean_rate: bool,
     /// DSCP, in the six upper bits, of loads and transfers, both sides' packets.
     pub traffic_class: u8,
 }
@@ -105,7 +108,7 @@ impl TrafficOptions {
 
     /// The same of a load.
     pub(super) fn load(&self) -> Option<LoadTuning> {
-        let tuning = LoadTuning { packets: self.packets, traffic_class: self.traffic_class };
+        let tuning = LoadTuning { packets: self.packets, traffic_class: self.traffic_class, mean_rate: self.mean_rate };
         Some(tuning).filter(|tuning| *tuning != LoadTuning::default())
     }
 }

@@ -9,6 +9,7 @@ use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use narrows_probe::timetable::{Slack, Timetable};
 use narrows_wire::iperf3::{DatagramHead, GREETING, GREETING_REPLY, Parameters, is_greeting_reply};
 
 use super::tcp::LAST_CALL_NS;
@@ -21,7 +22,6 @@ use crate::socket::{ProbeSocket, is_queued_icmp};
 use crate::spacing::Spacing;
 use crate::sys::send::{self, BATCH, Message};
 use crate::thread_scheduling::ThreadScheduling;
-use crate::timetable::{Slack, Timetable};
 
 /// What a late stream may make up for (ours: an outage longer than a second is no scheduler's).
 const SLACK: Slack = Slack { most_debt: Duration::from_secs(1), at_once: Duration::from_millis(25) };

@@ -176,6 +176,7 @@ impl Shared {
 
 #[cfg(test)]
 mod tests {
+    use narrows_probe::timetable::Slack;
     use std::net::SocketAddr;
 
     use narrows_units::BitRate;
@@ -214,7 +215,7 @@ mod tests {
             rate: Some(BitRate::from_mbps(24)),
             burst: 1,
             until_ns: begun + 3_000_000_000,
-            segment: Duration::from_millis(10),
+            slack: Slack::mean_rate(Duration::from_millis(10)),
         };
         let (receiver, sender) = ends(2, spec);
         clock::sleep_until_ns(begun + 100_000_000);
@@ -255,7 +256,7 @@ mod tests {
             rate: Some(BitRate::from_bps(1_200_000)),
             burst: 1,
             until_ns: begun + 400_000_000,
-            segment: Duration::from_secs(1),
+            slack: Slack::mean_rate(Duration::from_secs(1)),
         };
         let (receiver, sender) = ends(1, spec);
         for k in 1..=40 {
@@ -278,7 +279,7 @@ mod tests {
     #[test]
     fn a_load_ends_by_itself() {
         let (near, _remote) = flows(1);
-        let spec = LoadSpec { rate: None, burst: 16, until_ns: clock::now_ns() + 20_000_000, segment: Duration::ZERO };
+        let spec = LoadSpec { rate: None, burst: 16, until_ns: clock::now_ns() + 20_000_000, slack: Slack::PROMPT };
         let sender = LoadSender::start(&near, probe(), 1500, spec).unwrap();
         clock::sleep_until_ns(spec.until_ns + 100_000_000);
         let then = sender.totals().packets;

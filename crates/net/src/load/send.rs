@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use narrows_probe::timetable::{Slack, Timetable};
 use narrows_units::BitRate;
 use narrows_wire::Probe;
 
@@ -20,7 +21,6 @@ use crate::socket::{ProbeSocket, is_queued_icmp};
 use crate::spacing::Spacing;
 use crate::sys::send::{self, Message};
 use crate::thread_scheduling::ThreadScheduling;
-use crate::timetable::{Slack, Timetable};
 
 /// What to offer. Can be changed while the load runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,20 +32,8 @@ pub struct LoadSpec {
     /// No packet leaves after this (monotonic nanoseconds), whatever happens to whoever should stop
     /// the load.
     pub until_ns: i64,
-    /// Length of what the rate is the mean of: what is lost in the first half of it is made up for
-    /// within it; a fortieth of it at once. Ours: at least 5 ms, what a scheduler's preemption
-    /// costs; at most a second, and 25 ms at once.
-    pub segment: Duration,
-}
-
-impl LoadSpec {
-    fn slack(&self) -> Slack {
-        let least = Duration::from_millis(5);
-        Slack {
-            most_debt: (self.segment / 2).clamp(least, Duration::from_secs(1)),
-            at_once: (self.segment / 40).clamp(least, 5 * least),
-        }
-    }
+    /// What is made up for of time that the host did not run.
+    pub slack: Slack,
 }
 
 /// What has left so far.
@@ -60,6 +48,8 @@ pub struct LoadTotals {
     /// CPU time of each sending thread, without the time for which it spun until the next packet
     /// was due: that it could spare.
     pub cpu: Vec<Duration>,
+    /// Time for which the flow that was held up most did not run, and that it did not make up for.
+    pub held_up: Duration,
 }
 
 #[derive(Debug)]
@@ -77,6 +67,7 @@ struct Counters {
     packets: AtomicU64,
     failures: AtomicU64,
     cpu_ns: AtomicU64,
+    held_up_ns: AtomicU64,
     spacing: Mutex<Spacing>,
 }
 
@@ -134,6 +125,7 @@ impl LoadSender {
                 seq: 0,
                 segments: true,
                 spun_ns: 0,
+                held_up_ns: 0,
                 spacing: Spacing::default(),
             };
             let thread = std::thread::Builder::new().name(format!("load-{index}")).spawn(move || flow.run())?;
@@ -169,6 +161,9 @@ impl LoadSender {
                 .iter()
                 .map(|flow| Duration::from_nanos(flow.cpu_ns.load(Ordering::Relaxed)))
                 .collect(),
+            held_up: Duration::from_nanos(
+                self.shared.flows.iter().map(|flow| flow.held_up_ns.load(Ordering::Relaxed)).max().unwrap_or(0),
+            ),
         }
     }
 
@@ -210,6 +205,7 @@ struct Flow {
     seq: u32,
     segments: bool,
     spun_ns: i64,
+    held_up_ns: u64,
     spacing: Spacing,
 }
 
@@ -217,6 +213,8 @@ struct Flow {
 const POLL_NS: i64 = 10_000_000;
 /// CPU time is noted this often.
 const CPU_EVERY_NS: i64 = 5_000_000;
+/// What comes later than this was held up; timers alone overshoot by less (ours).
+const HELD_UP_NS: i64 = 1_000_000;
 
 /// What a flow is at.
 struct Course {
@@ -250,7 +248,7 @@ impl Flow {
             generation,
             spec,
             burst,
-            timetable: Timetable::new(first.saturating_add(turn), rate_bps, spec.slack()),
+            timetable: Timetable::new(first.saturating_add(turn), rate_bps, spec.slack),
             last_ns: None,
             over: false,
         }
@@ -277,7 +275,7 @@ impl Flow {
         let generation = self.shared.generation.load(Ordering::Acquire);
         let spec = *self.shared.spec.lock().unwrap_or_else(PoisonError::into_inner);
         let mut course = self.begin(generation, spec);
-        let mut noted = 0;
+        let (mut noted, mut returned) = (0, 0);
         loop {
             self.obey(&mut course);
             let now = clock::now_ns();
@@ -302,8 +300,14 @@ impl Flow {
             if let Some(last) = course.last_ns.replace(now) {
                 self.spacing.note(u64::try_from(now - last).unwrap_or(0));
             }
+            let unrecovered_before = course.timetable.unrecovered_ns();
             course.timetable.leaves(now, self.bits(course.burst));
+            // A send that blocks makes the next one late, and is no hold-up.
+            if now - target.max(returned) > HELD_UP_NS {
+                self.held_up_ns += course.timetable.unrecovered_ns() - unrecovered_before;
+            }
             self.send(course.burst);
+            returned = clock::now_ns();
         }
         self.note(&course);
     }
@@ -319,6 +323,7 @@ impl Flow {
         let spun = Duration::from_nanos(u64::try_from(self.spun_ns).unwrap_or(0));
         let nanos = u64::try_from(clock::thread_cpu().saturating_sub(spun).as_nanos()).unwrap_or(u64::MAX);
         self.shared.flows[self.index].cpu_ns.fetch_max(nanos, Ordering::Relaxed);
+        self.shared.flows[self.index].held_up_ns.store(self.held_up_ns, Ordering::Relaxed);
     }
 
     /// Sends a burst, or as much of it as there still is to send. Numbers of packets that did not

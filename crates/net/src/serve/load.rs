@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use narrows_probe::timetable::Slack;
 use narrows_units::BitRate;
 use narrows_wire::{Direction, LoadPlan, LoadSegment, LoadSent, LoadStatus, Probe, ProbeKind, ServerMessage};
 
@@ -292,7 +293,11 @@ impl<'a> Sending<'a> {
             rate: Some(BitRate::from_bps(order.rate_bps.unwrap_or(most))).filter(|rate| rate.bps() < UNPACED_BPS),
             burst: order.burst,
             until_ns: if order.continues { self.over_ns } else { ends_ns.min(self.over_ns) },
-            segment: Duration::from_nanos(order.duration_ns),
+            slack: if self.plan.tuning.as_ref().is_some_and(|tuning| tuning.mean_rate) {
+                Slack::mean_rate(Duration::from_nanos(order.duration_ns))
+            } else {
+                Slack::PROMPT
+            },
         };
         if let Some(sender) = &self.sender {
             sender.steer(spec);
@@ -345,6 +350,7 @@ impl<'a> Sending<'a> {
             ip_octets: totals.ip_octets.saturating_sub(segment.before.ip_octets),
             send_failures: totals.failures.saturating_sub(segment.before.failures),
             sender_cpu_permille: permille(busiest_share(&segment.before.cpu, &totals.cpu, elapsed)),
+            held_up_ns: narrows_units::nanos(totals.held_up.saturating_sub(segment.before.held_up)),
             spent,
         }));
     }

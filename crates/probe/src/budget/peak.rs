@@ -161,6 +161,7 @@ mod tests {
             sent_ip_octets: 125_000,
             send_failures: 0,
             sender_cpu: None,
+            held_up: Duration::ZERO,
             statuses: Vec::new(),
         }));
         assert_eq!(peak.bps(), 10_000_000);

@@ -69,6 +69,10 @@ pub struct LoadReport {
     /// Share of the segment for which the busiest sending thread was on a CPU, 0..1; `None` where
     /// unknown.
     pub sender_cpu: Option<f32>,
+    /// Time for which the sending host did not run, and which it did not make up for: nothing was
+    /// offered then.
+    #[serde(skip)]
+    pub held_up: Duration,
     /// Status intervals that the sender has learnt of since the last report. They lag by a round
     /// trip while the load runs; with [`Then::Finish`] the last ones are waited for.
     pub statuses: Vec<LoadStatus>,

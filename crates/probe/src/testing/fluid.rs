@@ -234,6 +234,7 @@ impl Fluid {
             sent_ip_octets: rounded(sent * size),
             send_failures: 0,
             sender_cpu: Some(self.sender_cpu.min(1.0)),
+            held_up: Duration::ZERO,
             statuses,
         })
     }

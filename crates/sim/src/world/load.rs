@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use narrows_probe::Event;
 use narrows_probe::probes::{Load, LoadReport, Then};
+use narrows_probe::timetable::Slack;
 use narrows_scenario::{PathDirection, Queue, Service};
 use narrows_units::{BitRate, Stamp, nanos};
 
@@ -25,6 +26,8 @@ pub(super) struct RunningLoad {
     sent: u32,
     /// The last burst: when its first packet was planned, and its IP octets.
     last_burst: Option<(u64, u64)>,
+    /// Time for which the host did not run, and that it did not make up for.
+    held_up_ns: u64,
     /// The interface, as the socket in front of it feels it.
     interface: Link,
     /// When the last two packets have left it.
@@ -32,6 +35,8 @@ pub(super) struct RunningLoad {
     sink: LoadSink,
 }
 
+/// What is later than this, beyond what is made up for, was held up: as the senders of real hosts.
+const HELD_UP_NS: u64 = 500_000;
 /// Longest stretch for which departures are computed ahead.
 const STRIDE_NS: u64 = 1_000_000;
 /// Shorter status intervals would hold less than a scheduler's tick.
@@ -49,9 +54,10 @@ impl SimWorld {
         };
         running.sink.every = status_every;
         let end = begin.saturating_add(nanos(load.duration));
-        let before = running.sent;
+        let (before, held_up_before) = (running.sent, running.held_up_ns);
         self.offer(&mut running, load, begin, end);
         let sent = running.sent - before;
+        let held_up = Duration::from_nanos(running.held_up_ns - held_up_before);
         if load.then == Then::Finish {
             self.await_last(&mut running);
         }
@@ -71,6 +77,7 @@ impl SimWorld {
             sent_ip_octets: u64::from(sent) * u64::from(load.ip_octets),
             send_failures: 0,
             sender_cpu: Some(self.sender_share(load, sent)),
+            held_up,
             statuses,
         })
     }
@@ -80,6 +87,7 @@ impl SimWorld {
             run: self.engine.new_run(),
             sent: 0,
             last_burst: None,
+            held_up_ns: 0,
             interface: self.interface(),
             left: [0; 2],
             sink: LoadSink::default(),
@@ -99,14 +107,17 @@ impl SimWorld {
             _ => begin,
         };
         // Fractions of a nanosecond are carried, so that the rate is exact.
-        let origin = plan;
+        let mut origin = plan;
         let mut octets = 0u64;
         let mut delivered_packet = Vec::new();
         let mut done = begin;
         while done < end {
             let stretch = end.min(done.saturating_add(STRIDE_NS));
             while plan < stretch && running.left[0] < stretch && load.rate > BitRate::ZERO {
-                self.send_burst(running, load, plan, cost);
+                // As the senders of real hosts do.
+                let late = self.send_burst(running, load, plan, cost).saturating_sub(nanos(Slack::PROMPT.most_debt));
+                origin = origin.saturating_add(late);
+                running.held_up_ns += if late > HELD_UP_NS { late } else { 0 };
                 running.last_burst = Some((plan, burst_octets));
                 octets += burst_octets;
                 plan = load.rate.time_for(octets).map_or(NEVER, |time| origin.saturating_add(nanos(time)));
@@ -120,8 +131,10 @@ impl SimWorld {
     }
 
     /// One burst, planned for `plan`. Its first packet has the host's pacing error, unless the
-    /// interface holds it up.
-    fn send_burst(&mut self, running: &mut RunningLoad, load: &Load, plan: u64, cost: u64) {
+    /// interface holds it up. Returns by how much it was later than host and interface were free.
+    fn send_burst(&mut self, running: &mut RunningLoad, load: &Load, plan: u64, cost: u64) -> u64 {
+        let free = running.left[0].max(self.engine.host(self.way).free_from());
+        let mut late = 0;
         for index in 0..load.burst.max(1) {
             let host = self.engine.host(self.way);
             let at = if index == 0 && plan >= running.left[0] {
@@ -129,10 +142,14 @@ impl SimWorld {
             } else {
                 host.departure(plan.max(running.left[0]), cost)
             };
+            if index == 0 {
+                late = at.stamped.saturating_sub(plan.max(free));
+            }
             let leaves = running.interface.serve(at.leaves, load.ip_octets).unwrap_or(NEVER);
             running.left = [running.left[1], leaves];
             self.send_load_packet(running, at, load);
         }
+        late
     }
 
     fn send_load_packet(&mut self, running: &mut RunningLoad, at: Departure, load: &Load) {

@@ -22,7 +22,7 @@ fn no_more_is_available_than_a_bucket_lets_through() {
         let report = main_job(&mut world, &options, &());
         for metric in [Metric::IpCapacity, Metric::AvailableIpCapacity] {
             let entry = report.entries.iter().find(|entry| entry.metric == metric).expect("an entry");
-            let rate = entry.outcome.estimate().and_then(|estimate| estimate.rate()).expect("a rate");
+            let rate = entry.outcome.estimate().and_then(narrows_probe::Estimate::rate).expect("a rate");
             let holds = |bps: u64| (48_000_000..=52_000_000).contains(&bps);
             assert!(holds(rate.value.bps()), "seed {seed}: {entry:?}");
             assert!(rate.low < rate.high && rate.low.bps() <= 50_000_000, "seed {seed}: {entry:?}");

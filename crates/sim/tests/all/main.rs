@@ -19,5 +19,6 @@ mod quick_mode;
 mod remote_hosts;
 mod streams;
 mod transfer;
+mod udp;
 mod world;
 mod world_laws;

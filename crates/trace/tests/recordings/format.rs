@@ -140,6 +140,7 @@ fn every_kind() -> Vec<(Probe, Result<Event, String>)> {
         sent_ip_octets: 15_000,
         send_failures: 1,
         sender_cpu: Some(0.25),
+        held_up: Duration::ZERO,
         statuses: vec![LoadStatus {
             from: Stamp::from_nanos(-5),
             to: Stamp::from_nanos(5),
@@ -262,6 +263,25 @@ fn everything_comes_back() {
     }
     assert_eq!(run.exchanges[6].answer, Answer::TimerFired);
     assert_eq!(run.end.as_ref().and_then(|end| end.stopped.clone()), Some(Reason::WorldBroke));
+}
+
+/// What a sender did not make up for follows its exchange, where readers of before do not look.
+#[test]
+fn loads_keep_how_long_they_were_held_up() {
+    let mut all = every_kind();
+    let held_up = Duration::from_micros(3_500);
+    let loads = all.iter_mut().filter_map(|(_, answer)| match answer {
+        Ok(Event::Load(report)) => Some(report),
+        _ => None,
+    });
+    assert_eq!(loads.map(|report| report.held_up = held_up).count(), 1);
+    let recording = Recording::read(recorded(&all).as_slice()).expect("it is one");
+    let run = &recording.runs[0];
+    let kept = run.exchanges.iter().filter_map(|held| match &held.answer {
+        Answer::Load(report) => Some(report.held_up),
+        _ => None,
+    });
+    assert_eq!(kept.collect::<Vec<_>>(), [held_up]);
 }
 
 /// Files of version 1 stay readable: the content of one, inflated and summed. If this fails the

@@ -249,6 +249,7 @@ fn load_tries() -> Vec<Said> {
         ip_octets: 0,
         send_failures: 0,
         sender_cpu_permille: None,
+        held_up_ns: 0,
         spent: false,
     };
     let segment = LoadSegment { id, rate_bps: None, burst: 1, duration_ns: 1, continues: true };

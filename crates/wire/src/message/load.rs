@@ -39,6 +39,9 @@ pub struct LoadTuning {
     /// DSCP, in the six upper bits, of the server's packets.
     #[serde(default)]
     pub traffic_class: u8,
+    /// The rate is a mean: what a server that was held up did not send in time it sends later.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub mean_rate: bool,
 }
 
 impl Check for LoadPlan {
@@ -134,9 +137,17 @@ pub struct LoadSent {
     pub send_failures: u64,
     /// Share of the segment for which the busiest sending thread was on a CPU, in thousandths.
     pub sender_cpu_permille: Option<u16>,
+    /// Time for which the sender did not run, and that it did not make up for.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub held_up_ns: u64,
     /// It ended because all that was to be sent has left.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub spent: bool,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]
+fn is_zero(nanos: &u64) -> bool {
+    *nanos == 0
 }
 
 impl Check for LoadSent {

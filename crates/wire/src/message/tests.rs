@@ -105,7 +105,7 @@ fn tuned_messages() -> Vec<ClientMessage> {
             max_duration_ns: 10_000_000_000,
             status_every_ns: 50_000_000,
             quiet_ns: 300_000_000,
-            tuning: Some(LoadTuning { packets: Some(u64::MAX), traffic_class: 184 }),
+            tuning: Some(LoadTuning { packets: Some(u64::MAX), traffic_class: 184, mean_rate: true }),
         }),
         ClientMessage::TransferBegin(TransferPlan {
             id: 3,
@@ -194,6 +194,7 @@ fn server_messages() -> Vec<ServerMessage> {
             ip_octets: 1500,
             send_failures: 0,
             sender_cpu_permille: None,
+            held_up_ns: 7,
             spent: true,
         }),
         ServerMessage::HostReported(Box::new(settings())),

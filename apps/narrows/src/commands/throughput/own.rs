@@ -161,6 +161,7 @@ fn traffic(args: &ThroughputArgs, options: &TestOptions, reverse: bool) -> Traff
         mss_octets: args.set_mss.filter(|_| tcp),
         no_delay: args.no_delay && tcp,
         zero_copy: args.zerocopy && tcp,
+        mean_rate: !tcp,
         traffic_class: parameters.tos,
     }
 }

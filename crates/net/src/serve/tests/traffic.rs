@@ -247,7 +247,7 @@ fn a_reverse_load_ends_with_its_last_packet() {
         let ClientMessage::LoadBegin(mut plan) = load(id, Direction::Reverse, 1) else {
             panic!("no load");
         };
-        plan.tuning = Some(narrows_wire::LoadTuning { packets: Some(packets), traffic_class: class });
+        plan.tuning = Some(narrows_wire::LoadTuning { packets: Some(packets), traffic_class: class, mean_rate: true });
         client.say(&ClientMessage::LoadBegin(plan));
         assert_eq!(client.hear(), ServerMessage::LoadReady { id });
         client.say(&segment(id, 10_000, true));

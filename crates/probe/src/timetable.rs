@@ -1,6 +1,6 @@
 //! When packets of a constant rate are due. Pure: times are arguments.
 //!
-//! **Catch-up policy**: a rate is a mean, so what a stalled host did not send in time it sends
+//! **Catch-up policy**: where a rate is a mean, what a stalled host did not send in time it sends
 //! later; but never as a flood. What a scheduler's hiccup made late leaves at once; beyond that
 //! late packets follow one another at three quarters of their planned distance (ours) until the
 //! plan is kept again. So at no moment has more left than the plan allows, and over any time no
@@ -9,22 +9,42 @@
 
 use std::time::Duration;
 
-use crate::clock::nanos;
+use narrows_units::nanos;
 
 const MOST_LEAD_NS: i64 = 100_000_000;
 
 /// What may be made up for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Slack {
+pub struct Slack {
     /// Time lost beyond this is abandoned.
-    pub(crate) most_debt: Duration,
+    pub most_debt: Duration,
     /// What was lost of time up to this is made up for at once.
-    pub(crate) at_once: Duration,
+    pub at_once: Duration,
+}
+
+impl Slack {
+    /// Half a millisecond, several times what timers of hosts overshoot by (ours).
+    pub const PROMPT: Self = Self { most_debt: Duration::from_micros(500), at_once: Duration::from_micros(500) };
+
+    /// Of a load whose mean rate is what was asked for: debts of up to half of its segment are made
+    /// up for, a fortieth of it at once. Ours: at least 5 ms, what a scheduler's preemption costs;
+    /// at most a second, and 25 ms at once.
+    pub fn mean_rate(segment: Duration) -> Self {
+        let least = Duration::from_millis(5);
+        Self {
+            most_debt: (segment / 2).clamp(least, Duration::from_secs(1)),
+            at_once: (segment / 40).clamp(least, 5 * least),
+        }
+    }
+}
+
+fn signed(time: Duration) -> i64 {
+    i64::try_from(nanos(time)).unwrap_or(i64::MAX)
 }
 
 /// Departures at a rate.
 #[derive(Debug, Clone)]
-pub(crate) struct Timetable {
+pub struct Timetable {
     begin_ns: i64,
     rate_bps: u64,
     /// Bits of what has left, since `begin_ns`.
@@ -37,26 +57,26 @@ pub(crate) struct Timetable {
 
 impl Timetable {
     /// From `begin_ns` on; `rate_bps` zero: everything is due at once.
-    pub(crate) fn new(begin_ns: i64, rate_bps: u64, slack: Slack) -> Self {
+    pub fn new(begin_ns: i64, rate_bps: u64, slack: Slack) -> Self {
         Self { begin_ns, rate_bps, bits: 0, earliest_ns: i64::MIN, slack, unrecovered_ns: 0 }
     }
 
     /// When the first of what leaves every `gap` leaves: after half of it (at most a tenth of a
     /// second, ours), so that the number that leaves in a given time is the one nearest to the
     /// rate.
-    pub(crate) fn first_ns(begin_ns: i64, gap: Duration) -> i64 {
+    pub fn first_ns(begin_ns: i64, gap: Duration) -> i64 {
         begin_ns.saturating_add(i64::try_from((gap / 2).as_nanos()).map_or(MOST_LEAD_NS, |half| half.min(MOST_LEAD_NS)))
     }
 
     /// How long so many bits take at the rate; nothing without one.
-    pub(crate) fn lasts_ns(rate_bps: u64, bits: u128) -> i64 {
+    pub fn lasts_ns(rate_bps: u64, bits: u128) -> i64 {
         bits.saturating_mul(1_000_000_000)
             .checked_div(u128::from(rate_bps))
             .map_or(0, |nanos| i64::try_from(nanos).unwrap_or(i64::MAX))
     }
 
     /// When the next is due.
-    pub(crate) fn next_ns(&self) -> i64 {
+    pub fn next_ns(&self) -> i64 {
         self.planned_ns().max(self.earliest_ns)
     }
 
@@ -65,24 +85,24 @@ impl Timetable {
     }
 
     /// So many bits leave now.
-    pub(crate) fn leaves(&mut self, now_ns: i64, bits: u128) {
+    pub fn leaves(&mut self, now_ns: i64, bits: u128) {
         if self.rate_bps == 0 {
             return;
         }
         let due = self.next_ns();
-        let beyond = now_ns.saturating_sub(self.planned_ns()).saturating_sub(nanos(self.slack.most_debt));
+        let beyond = now_ns.saturating_sub(self.planned_ns()).saturating_sub(signed(self.slack.most_debt));
         if beyond > 0 {
             self.begin_ns = self.begin_ns.saturating_add(beyond);
             self.unrecovered_ns = self.unrecovered_ns.saturating_add(beyond.unsigned_abs());
         }
         let gap = Self::lasts_ns(self.rate_bps, bits);
         self.bits = self.bits.saturating_add(bits);
-        let hiccup = now_ns.saturating_sub(nanos(self.slack.at_once));
+        let hiccup = now_ns.saturating_sub(signed(self.slack.at_once));
         self.earliest_ns = due.min(now_ns).max(hiccup).saturating_add(gap - gap / 4);
     }
 
     /// Time that was lost and will not be made up for.
-    pub(crate) fn unrecovered_ns(&self) -> u64 {
+    pub fn unrecovered_ns(&self) -> u64 {
         self.unrecovered_ns
     }
 }
