@@ -79,11 +79,10 @@ impl Adaptive {
     pub(super) fn next(&mut self, session: &MethodRun, last: Option<Last>) -> Option<Request> {
         match last {
             // A bucket's train tells by its losses, too.
-            Some(Last { request, taken: Acceptance::Flawed(flaw) })
-                if request.phase != Phase::Bucket || flaw != Flaw::Lost =>
-            {
-                self.again(request, flaw);
+            Some(Last { request, taken: Acceptance::Flawed(Flaw::Lost) }) if request.phase == Phase::Bucket => {
+                self.overflowed(session, request);
             }
+            Some(Last { request, taken: Acceptance::Flawed(flaw) }) => self.again(request, flaw),
             Some(_) => self.failures = 0,
             None => {}
         }

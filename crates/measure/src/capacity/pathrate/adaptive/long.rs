@@ -3,10 +3,12 @@
 
 use std::time::Duration;
 
+use narrows_units::BitRate;
+
 use super::{Adaptive, MOST_SPACING, Stage, TRAIN_OCTETS, gap_ns};
 use crate::capacity::pathrate::sample::Phase;
 use crate::capacity::pathrate::session::MethodRun;
-use crate::capacity::pathrate::{Request, batches, hosts};
+use crate::capacity::pathrate::{Request, batches, by_trains, hosts};
 
 impl Adaptive {
     /// A train as long as may be: one that stays straight excludes buckets up to its length, one
@@ -27,6 +29,15 @@ impl Adaptive {
         }
         self.stage = Stage::Bucket(asked + 1);
         self.push(Phase::Bucket, packets.min(self.cap_of(session, BUCKET_OCTETS)) - 1, session.full_size());
+    }
+
+    /// A train that overflowed a queue goes once more, no faster than such a queue takes, where
+    /// stamps are so coarse that the answer is the long train's. Hosts that are held up pace worse
+    /// than they send at once, so that this is not the first choice.
+    pub(super) fn overflowed(&mut self, session: &MethodRun, request: Request) {
+        if let (None, Some(pace)) = (request.rate, bucket_pace(session)) {
+            self.queue.push_front(Request { rate: Some(pace), ..request });
+        }
     }
 
     /// Time that a bucket which trains have shown takes to fill again, with a fifth to spare. The
@@ -86,6 +97,18 @@ impl Adaptive {
             self.check_of(session, rate, packets);
         }
     }
+}
+
+/// A rate a little above the link's, at which a train fills its queue by a share of its length
+/// only; `None` where the sender is hardly faster, or cannot pace it.
+fn bucket_pace(session: &MethodRun) -> Option<BitRate> {
+    let full = session.full_size();
+    let wire = f64::from(session.framing().wire_octets(u32::from(full))) * 8e9 / gap_ns(session, full)?;
+    let pace = BitRate::from_bps_f64(BUCKET_PACE * session.ip_rate(wire))?;
+    let coarse = by_trains::blurred(session, wire);
+    let far = hosts::sent_share(session).is_some_and(|share| share * BUCKET_PACE < FAR_FASTER);
+    let able = session.facts.max_paced_rate(full).is_none_or(|most| pace <= most);
+    (coarse && far && able).then_some(pace)
 }
 
 /// Octets of the next train that looks for a bucket. What is left of a tenth of a megabyte; from 15
@@ -150,6 +173,10 @@ const LONGEST_REACH_NS: f64 = 1e9;
 /// bend.
 const BUCKET_OCTETS: u64 = 1_200_000;
 const BUCKET_TRAINS: usize = 6;
+/// Times the link's rate: a fourth of the train waits.
+const BUCKET_PACE: f64 = 1.33;
+/// A sender that leaves less than this much faster fills a queue hardly more.
+const FAR_FASTER: f64 = 0.5;
 /// What `buckets::credible` asks for, or makes a medium confidence.
 const ALIKE: usize = 3;
 const ALIKE_BESIDE_CROSS_TRAFFIC: usize = 4;
