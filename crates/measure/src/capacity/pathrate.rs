@@ -123,6 +123,8 @@ const HEAD_OCTETS: u16 = 60;
 const WANDER: f64 = 0.4;
 /// Ours: a report for so many pairs of the filter.
 const PAIRS_PER_TRAIN: u32 = 8;
+/// Ours: where a report takes this long, round trips and not the link set the pace of pairs.
+const FAR: Duration = Duration::from_millis(50);
 /// Ours: packet times over which the begin of a pair is spread at least.
 const PHASES: f64 = 4.0;
 
@@ -164,6 +166,14 @@ impl Planner {
         }
     }
 
+    /// More pairs that wait, to go along with one.
+    fn alike(&mut self, request: Request, most: usize) -> Vec<Request> {
+        match self {
+            Self::Adaptive(planner) => planner.alike(request, most),
+            Self::Faithful(_) => Vec::new(),
+        }
+    }
+
     /// Time to let pass before this train, whatever came before.
     fn pause(&self, session: &MethodRun, request: Request) -> Duration {
         match self {
@@ -188,6 +198,11 @@ pub struct Run {
     planner: Planner,
     /// The train asked for, on its way or waiting for its time.
     current: Option<Request>,
+    /// Pairs that go along with it, one report for all.
+    beside: Vec<Request>,
+    /// When it left, and the least time that a report has taken.
+    sent: Option<Stamp<Sender>>,
+    round_trip: Option<Duration>,
     serial: u32,
     not_before: Option<Stamp<Sender>>,
 }
@@ -195,7 +210,17 @@ pub struct Run {
 impl Run {
     /// A run with these parameters.
     pub fn new(params: Params) -> Self {
-        Self { planner: Planner::new(params.preset), params, session: None, current: None, serial: 0, not_before: None }
+        Self {
+            planner: Planner::new(params.preset),
+            params,
+            session: None,
+            current: None,
+            beside: Vec::new(),
+            sent: None,
+            round_trip: None,
+            serial: 0,
+            not_before: None,
+        }
     }
 
     fn begin(&mut self, now: Stamp<Sender>, facts: PathFacts) -> Step {
@@ -210,7 +235,14 @@ impl Run {
         if report.id != request.phase.train_id(self.serial) {
             return unexpected();
         }
-        let taken = session.take(report, self.params.preset == Preset::Faithful);
+        let took = self.sent.take().map(|sent| now.since(sent));
+        self.round_trip = self.round_trip.into_iter().chain(took).min();
+        let beside = std::mem::take(&mut self.beside);
+        let lengths: Vec<usize> = std::iter::once(&request).chain(&beside).map(|one| one.packets + 1).collect();
+        let taken = match lengths.as_slice() {
+            [_] => session.take(report, self.params.preset == Preset::Faithful),
+            several => session.take_several(report, several),
+        };
         self.proceed(now, Some(Last { request, taken }))
     }
 
@@ -223,6 +255,9 @@ impl Run {
             return Step::Done(answer::conclude(session, None));
         }
         if let Some(request) = self.current {
+            if request.phase == Phase::Pairs && self.round_trip.is_some_and(|time| time >= FAR) {
+                self.beside = self.planner.alike(request, PAIRS_PER_TRAIN as usize - 1);
+            }
             let pause = now + self.pause(session, request);
             self.not_before = Some(self.not_before.map_or(pause, |before| before.max(pause)));
         }
@@ -245,7 +280,21 @@ impl Run {
             let apart = self.planner.spacing(session, request);
             self.several(&mut train, apart);
         }
+        for (number, beside) in (1..).zip(&self.beside) {
+            let mut pair = Train::uniform(id, beside.packets + 1, beside.ip_octets, Duration::ZERO);
+            if let Some(head) = pair.packets.first_mut() {
+                head.gap = self.apart(number, self.planner.spacing(session, *beside));
+            }
+            train.packets.extend(pair.packets);
+        }
+        self.sent = Some(now);
         Step::Send(Probe::Train(train))
+    }
+
+    /// Time to a train's pair of this number, where they are `mean` apart.
+    fn apart(&self, number: u32, mean: Duration) -> Duration {
+        let share = chance(self.serial.wrapping_add(number << 20));
+        mean.mul_f64(1.0 + WANDER * (2.0 * share - 1.0))
     }
 
     /// The time to the next train.
@@ -271,11 +320,10 @@ impl Run {
         }
         let one = train.packets.clone();
         for number in 1..PAIRS_PER_TRAIN {
-            let share = chance(self.serial.wrapping_add(number << 20));
             let from = train.packets.len();
             train.packets.extend_from_slice(&one);
             if let Some(head) = train.packets.get_mut(from) {
-                head.gap = apart.mul_f64(1.0 + WANDER * (2.0 * share - 1.0));
+                head.gap = self.apart(number, apart);
             }
         }
     }

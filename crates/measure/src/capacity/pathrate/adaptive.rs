@@ -96,6 +96,13 @@ impl Adaptive {
         self.queue.pop_front()
     }
 
+    /// Takes out of the queue what follows of the same phase, at most so many.
+    pub(super) fn alike(&mut self, request: Request, most: usize) -> Vec<Request> {
+        let alike = |next: &&Request| next.phase == request.phase && next.rate.is_none();
+        let count = self.queue.iter().take_while(alike).count().min(most);
+        self.queue.drain(..count).collect()
+    }
+
     /// Twice the same, then, if packets were lost, shorter and shorter: a path may not let a long
     /// burst through.
     fn again(&mut self, request: Request, flaw: Flaw) {

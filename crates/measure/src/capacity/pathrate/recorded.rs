@@ -27,7 +27,10 @@ pub(crate) fn analyse(observations: &Observations, params: Params) -> Result<Out
             continue;
         }
         match &row.reported {
-            Event::Train(report) if own => drop(session.take(report, whole)),
+            Event::Train(report) if own => match lengths(train).as_slice() {
+                several @ [_, _, ..] => drop(session.take_several(report, several)),
+                _ => drop(session.take(report, whole)),
+            },
             Event::Train(report) => {
                 let report = TrainReport { id: Phase::Preliminary.train_id(used), ..report.clone() };
                 let _ = session.take(&report, whole);
@@ -53,6 +56,16 @@ pub(crate) fn analyse(observations: &Observations, params: Params) -> Result<Out
     }
     let stopped: Option<Reason> = stopped;
     Ok(answer::conclude(&session, stopped.as_ref()))
+}
+
+/// Lengths of the pairs that went along with one another.
+fn lengths(train: &Train) -> Vec<usize> {
+    if Phase::of(train.id) != Some(Phase::Pairs) {
+        return Vec::new();
+    }
+    let later = (1..train.packets.len()).filter(|at| !train.packets[*at].gap.is_zero());
+    let begins: Vec<usize> = std::iter::once(0).chain(later).chain([train.packets.len()]).collect();
+    begins.windows(2).map(|two| two[1] - two[0]).collect()
 }
 
 fn serves(train: &Train) -> bool {

@@ -65,8 +65,26 @@ impl MethodRun {
         if Phase::of(report.id) != Some(Phase::Filter) {
             return self.read(report, whole);
         }
-        // One that came through makes the train good.
-        let pairs = pairs_of(report);
+        self.take_each(&pairs_of(report), whole)
+    }
+
+    /// Takes in a report on several pairs of these lengths.
+    pub(super) fn take_several(&mut self, report: &TrainReport, lengths: &[usize]) -> Acceptance {
+        self.tally.add(report);
+        let mut rows = report.arrivals.as_slice();
+        let pairs: Vec<TrainReport> = lengths
+            .iter()
+            .map(|length| {
+                let (own, rest) = rows.split_at((*length).min(rows.len()));
+                rows = rest;
+                TrainReport { arrivals: own.to_vec(), ..report.clone() }
+            })
+            .collect();
+        self.take_each(&pairs, false)
+    }
+
+    /// One that came through makes the train good.
+    fn take_each(&mut self, pairs: &[TrainReport], whole: bool) -> Acceptance {
         let taken: Vec<Acceptance> = pairs.iter().map(|pair| self.read(pair, whole)).collect();
         let good = taken.iter().find(|taken| !matches!(taken, Acceptance::Flawed(_)));
         good.or(taken.last()).copied().unwrap_or(Acceptance::Flawed(Flaw::Lost))
