@@ -23,6 +23,8 @@ pub struct Lessee {
     not_before: Stamp<Boot>,
     sights: BTreeMap<Key, Sight>,
     requests: RequestId,
+    /// Reads of a try that was given up before they were answered.
+    late: BTreeMap<RequestId, Key>,
     run: Option<Run>,
 }
 
@@ -71,6 +73,7 @@ impl Lessee {
             not_before: Stamp::from_nanos(i64::MIN),
             sights: BTreeMap::new(),
             requests: 0,
+            late: BTreeMap::new(),
             run: None,
         }
     }
@@ -176,6 +179,7 @@ impl Lessee {
         self.server = Some(server);
         self.not_before = now + self.timing.taken_over_after;
         self.sights.clear();
+        self.late.clear();
         if let Some(run) = &mut self.run {
             if run.stage == Stage::Sending {
                 self.run = None;
@@ -196,7 +200,12 @@ impl Lessee {
         now: Stamp<Boot>,
         actions: &mut Vec<Action>,
     ) {
-        let Some((at, open)) = self.close(request) else { return };
+        let Some((at, open)) = self.close(request) else {
+            if let Some(key) = self.late.remove(&request) {
+                self.note(key, revision, state, now);
+            }
+            return;
+        };
         let ours = self.is_ours(state.holder());
         let free = *state == KeyState::Free;
         let stood = !free && self.stood(at, revision, state.holder(), now);
@@ -230,6 +239,11 @@ impl Lessee {
         if let Some(at) = at.filter(|at| !ours && newer(*at).is_some()) {
             self.obstructed(at, state.holder().cloned(), now, actions);
         }
+        self.note(key, revision, state, now);
+    }
+
+    /// Notes what stands at a key.
+    fn note(&mut self, key: Key, revision: u64, state: &KeyState, now: Stamp<Boot>) {
         match self.sights.get(&key) {
             Some(sight) if sight.revision >= revision => {}
             _ if *state == KeyState::Free => {
@@ -272,7 +286,16 @@ impl Lessee {
     }
 
     /// Gives back what was taken, and waits 1 to 4 s, twice as long with each try.
+    ///
+    /// Reads that are still open are heard later. Else a run with several keys of a holder that is
+    /// gone would see each of them stand only after the one before was free.
     fn back_off(&mut self, now: Stamp<Boot>, actions: &mut Vec<Action>) -> Stamp<Boot> {
+        let keys = self.run.iter().flat_map(|run| &run.keys);
+        let reads = keys.filter_map(|held| {
+            let open = held.open.filter(|open| open.kind == Kind::Read)?;
+            Some((open.request, held.key.clone()))
+        });
+        self.late = reads.collect();
         self.give_back(actions);
         let wait = FIRST_WAIT.mul_f64(1.0 + 3.0 * self.random.next_unit());
         let Some(run) = &mut self.run else { return now };

@@ -137,6 +137,30 @@ fn a_holder_is_overwritten_after_its_revision_stood_for_15_s() {
 }
 
 #[test]
+fn keys_of_a_holder_that_is_gone_stand_at_the_same_time() {
+    let mut lessee = connected();
+    lessee.take(want(1, &[1, 2, 3], 60_000), at(0));
+    let gone = || Some(holder("b", 9));
+    // The first answer ends the try; the others still say what stands.
+    lessee.handle(read(1, 5, gone()), at(10));
+    assert_eq!(lessee.handle(read(2, 6, gone()), at(11)), []);
+    assert_eq!(lessee.handle(read(3, 7, gone()), at(12)), []);
+    assert!(lessee.due().unwrap() < at(15_005));
+    assert_eq!(lessee.handle(Event::Tick, at(15_005)), [asks(4, 1), asks(5, 2), asks(6, 3)]);
+    assert_eq!(lessee.handle(read(4, 5, gone()), at(15_012)), []);
+    assert_eq!(lessee.handle(read(5, 6, gone()), at(15_012)), []);
+    assert_eq!(lessee.handle(read(6, 7, gone()), at(15_012)), [writes(7, 1, 5, Some(1))]);
+    // One that was renewed meanwhile did not stand.
+    let mut lessee = connected();
+    lessee.take(want(1, &[1, 2], 60_000), at(0));
+    lessee.handle(read(1, 5, gone()), at(10));
+    assert_eq!(lessee.handle(read(2, 6, gone()), at(11)), []);
+    lessee.handle(Event::Tick, at(15_005));
+    assert_eq!(lessee.handle(read(3, 5, gone()), at(15_012)), []);
+    assert!(matches!(lessee.handle(read(4, 8, gone()), at(15_012))[..], [Action::BackedOff { .. }]));
+}
+
+#[test]
 fn a_renewed_holder_keeps_its_key_until_the_run_is_skipped() {
     let mut lessee = connected();
     lessee.take(want(1, &[1], 40_000), at(0));
