@@ -80,7 +80,10 @@ impl Agent {
         self.shared.leases.finish().await;
         tokio::time::sleep(FAREWELL).await;
         self.tasks.shutdown().await;
-        self.shared.about().running = None;
+        {
+            let mut about = self.shared.about();
+            (about.running, about.order) = (None, None);
+        }
         status::say(&self.shared, false).await;
     }
 }

@@ -26,6 +26,7 @@ pub async fn leave(state: &State, membership: &Membership, bus: &dyn Bus, versio
         spool_lost: last.as_ref().map_or(0, |last| last.spool_lost),
         leases_lost: last.as_ref().map_or(0, |last| last.leases_lost),
         running: None,
+        order: None,
         orders: Vec::new(),
         leaving: true,
         faults: Vec::new(),

@@ -53,6 +53,8 @@ pub(crate) struct About {
     /// What became of orders.
     pub(crate) reports: Vec<(Uuid, String)>,
     pub(crate) running: Option<Uuid>,
+    /// The order that it belongs to.
+    pub(crate) order: Option<Uuid>,
     /// What is wrong, by whose business it is.
     pub(crate) faults: BTreeMap<&'static str, String>,
 }

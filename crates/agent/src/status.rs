@@ -59,6 +59,7 @@ fn now(shared: &Shared) -> Status {
         spool_lost: waiting.lost,
         leases_lost: shared.leases_lost.load(Ordering::Relaxed),
         running: about.running,
+        order: about.order,
         orders: about.reports.clone(),
         leaving: false,
         faults: about.faults.iter().map(|(what, why)| format!("{what}: {why}")).collect(),

@@ -90,7 +90,10 @@ impl Worker {
             return self.keep(job, (run_id(now_ms), now_ms), Report::of(Exit::Skipped, why), [vec![], vec![]]);
         }
         let id = run_id(now_ms);
-        shared.about().running = Some(id);
+        {
+            let mut about = shared.about();
+            (about.running, about.order) = (Some(id), order_of(job));
+        }
         let peer = job.peer.as_ref().or_else(|| plan.peers.iter().find(|peer| peer.name == job.target));
         let words = checked(&job.words, &shared.limits);
         let (report, routes) = match (peer, words) {
@@ -98,7 +101,10 @@ impl Worker {
             (None, _) => (Report::of(Exit::Skipped, format!("the plan has no agent {}", job.target)), [vec![], vec![]]),
             (_, Err(why)) => (Report::of(Exit::Skipped, why), [vec![], vec![]]),
         };
-        shared.about().running = None;
+        {
+            let mut about = shared.about();
+            (about.running, about.order) = (None, None);
+        }
         self.keep(job, (id, now_ms), report, routes)
     }
 

@@ -35,6 +35,9 @@ pub struct Status {
     /// What it runs now.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub running: Option<Uuid>,
+    /// The order that it carries out by that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub order: Option<Uuid>,
     /// Orders that it refused or ended since the last status, and how.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub orders: Vec<(Uuid, String)>,

@@ -91,7 +91,7 @@ impl Orders {
     /// An agent said how it is: also what became of orders.
     pub(crate) fn heard(&self, status: &Status, now: i64) {
         for given in self.lock().iter_mut().filter(|given| given.order.agent == status.agent) {
-            if status.running == Some(given.order.id) {
+            if status.order == Some(given.order.id) {
                 "running".clone_into(&mut given.row.state);
             }
             if let Some((_, said)) = status.orders.iter().find(|(id, _)| *id == given.order.id) {

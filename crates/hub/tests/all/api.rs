@@ -191,6 +191,29 @@ async fn every_question_has_an_answer_or_says_what_is_wrong() {
     assert_eq!(status, 426);
 }
 
+/// An order is seen to run: an agent's run has a number of its own, and names its order beside.
+#[tokio::test]
+async fn an_order_that_is_carried_out_runs() {
+    let served = Served::new().await;
+    let agents = served.agents(["a", "b"]).await;
+    let asked = json!({ "source": "a", "target": "b", "command": "rtt" });
+    let (_, order) = served.ask("POST", "/api/v1/orders", asked).await;
+    let id: uuid::Uuid = order["id"].as_str().unwrap().parse().unwrap();
+    let mut status = agents[0].status(1);
+    (status.running, status.order) = (Some(uuid::Uuid::from_u128(7)), Some(id));
+    agents[0].say(&status).await;
+    let runs = async {
+        loop {
+            let (_, orders) = served.ask("GET", "/api/v1/orders", json!({})).await;
+            if orders["orders"].as_array().unwrap().iter().any(|one| one["state"] == "running") {
+                return;
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+        }
+    };
+    soon(runs).await;
+}
+
 #[tokio::test]
 async fn what_agents_find_is_in_the_matrix() {
     let served = Served::new().await;

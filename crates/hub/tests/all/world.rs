@@ -246,6 +246,7 @@ impl Agent {
             spool_lost: 0,
             leases_lost: 0,
             running: None,
+            order: None,
             orders: Vec::new(),
             leaving: false,
             faults: Vec::new(),

@@ -122,8 +122,8 @@ impl Client {
              content-length: {length}\r\nconnection: close\r\n\r\n",
             self.authority
         );
-        stream.write_all(head.as_bytes())?;
-        stream.write_all(body.as_bytes())?;
+        // In one: what follows on its own would wait for an acknowledgement that the peer delays.
+        stream.write_all((head + body).as_bytes())?;
         let mut octets = Vec::new();
         match stream.read_to_end(&mut octets) {
             // A server that closes without TLS's own farewell has said all that it will.

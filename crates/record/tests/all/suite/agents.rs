@@ -21,6 +21,7 @@ fn status(agent: &str) -> Status {
         spool_lost: 0,
         leases_lost: 0,
         running: None,
+        order: None,
         orders: Vec::new(),
         faults: vec!["its disk is full\0".to_owned()],
         leaving: false,
