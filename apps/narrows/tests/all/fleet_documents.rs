@@ -131,6 +131,7 @@ fn messages_of_a_fleet_are_kept() {
         spool_lost: 0,
         leases_lost: 0,
         running: Some(ID),
+        order: Some(ID),
         orders: vec![(ID, "begun".to_owned())],
         faults: vec!["plan 2 was refused: it is another agent's".to_owned()],
         leaving: false,
