@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 
+use nix::errno::Errno;
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use nix::sched::{CloneFlags, setns, unshare};
 use rtnetlink::packet_route::link::{LinkAttribute, LinkMessage};
@@ -112,6 +113,7 @@ impl Namespace {
         let doing = || format!("naming a network namespace {}", path.display());
         let wrong = |source| LabError::kernel(doing(), source);
         fs::create_dir_all(NAMED).map_err(wrong)?;
+        share_names().map_err(|errno| wrong(errno.into()))?;
         // A file of this name is left from an earlier process of the same number.
         remove(&path);
         let file = OpenOptions::new().write(true).create_new(true).open(&path).map_err(wrong)?;
@@ -161,6 +163,21 @@ fn owner(name: &str) -> Option<u32> {
 
 fn is_alive(process: u32) -> bool {
     PathBuf::from(format!("/proc/{process}")).exists()
+}
+
+/// Makes the folder of names a shared mount of its own, as the first `ip netns add` since the machine
+/// began does. If that came later, it would hide the names that are mounted by then: nobody could
+/// remove them any more, and no other lab could have them.
+fn share_names() -> nix::Result<()> {
+    let share = || mount(None::<&str>, NAMED, None::<&str>, MsFlags::MS_SHARED | MsFlags::MS_REC, None::<&str>);
+    match share() {
+        // It is no mount point yet.
+        Err(Errno::EINVAL) => {
+            mount(Some(NAMED), NAMED, None::<&str>, MsFlags::MS_BIND | MsFlags::MS_REC, None::<&str>)?;
+            share()
+        }
+        shared => shared,
+    }
 }
 
 /// Unmounts and deletes a name; whether it is gone.
