@@ -25,7 +25,7 @@ pub(super) fn suspected(facts: &PathFacts, reports: &[TrainReport]) -> Option<(f
     let enough = levels.len() >= LEAST_SUSPECTS && levels.len() as f64 >= LEVEL_SHARE * long as f64;
     let sorted = enough.then(|| Sorted::new(levels).ok()).flatten()?;
     let (low, high) = swing(&sorted)?;
-    (high > MOVED * low && (SLOWEST_BPS..FASTEST_BPS).contains(&low)).then_some((low, high))
+    (high > MOVED * low && !is_bursts(&sorted) && (SLOWEST_BPS..FASTEST_BPS).contains(&low)).then_some((low, high))
 }
 
 /// The second part of a run: trains at random times.
@@ -109,7 +109,7 @@ pub(super) fn conclude(facts: &PathFacts, reports: &[TrainReport], found: &Outco
     let half = half_width(&rates)?;
     let sorted = Sorted::new(rates).ok()?;
     let (low, high) = swing(&sorted)?;
-    if high <= MOVED * low {
+    if high <= MOVED * low || is_bursts(&sorted) {
         return None;
     }
     let apart = (narrows_stat::mean(&pushed)? - narrows_stat::mean(&paced)?).abs();
@@ -144,6 +144,18 @@ fn swing(levels: &Sorted) -> Option<(f64, f64)> {
     Some((levels.quantile(0.05)?, levels.quantile(0.95)?))
 }
 
+/// Whether the levels are those of a steady link behind which others send in bursts: many trains
+/// meet nobody and share the highest level, and those in a burst have all kinds of lower ones. A
+/// rate that moves is seldom at its highest; one that jumps between two has many trains at both.
+fn is_bursts(levels: &Sorted) -> bool {
+    let all = levels.values();
+    let (Some(lowest), Some(highest)) = (all.first(), all.last()) else { return false };
+    let share = |near: &dyn Fn(f64) -> bool| all.iter().filter(|level| near(**level)).count() as f64 / all.len() as f64;
+    let at_top = share(&|level| level * SAME >= *highest);
+    let at_bottom = share(&|level| level <= SAME * lowest);
+    at_top >= MANY && at_bottom < MANY
+}
+
 fn is_full(facts: &PathFacts, report: &TrainReport) -> bool {
     report.arrivals.len() >= LEAST_PACKETS && report.arrivals.iter().all(|row| row.ip_octets == facts.path_mtu)
 }
@@ -154,7 +166,7 @@ fn level(facts: &PathFacts, report: &TrainReport) -> Option<f64> {
     let rows: Vec<_> = is_full(facts, report).then(|| report.received().collect())?;
     let mut gaps: Vec<f64> = rows
         .windows(2)
-        .filter(|pair| pair[1].0.seq == pair[0].0.seq + 1)
+        .filter(|pair| pair[1].0.seq.checked_sub(1) == Some(pair[0].0.seq))
         .filter_map(|pair| {
             let came = (pair[1].1.nanos() - pair[0].1.nanos()) as f64;
             let left = (pair[1].0.departed.nanos() - pair[0].0.departed.nanos()) as f64;
@@ -173,6 +185,9 @@ fn level(facts: &PathFacts, report: &TrainReport) -> Option<f64> {
 // Ours, all of them.
 /// Levels this far apart are a link that moved: more than the widest window leaves open.
 const MOVED: f64 = 1.2;
+/// Levels of one rate, and the share of trains that makes it one at which the link often is.
+const SAME: f64 = 1.02;
+const MANY: f64 = 0.4;
 /// Of the gaps that count as alike; the wider the coarser stamps are, up to the second.
 const WINDOW: (f64, f64) = (1.05, 1.15);
 /// Of a train's gaps. Others' traffic of a half of the link leaves fewer alike, or the most of them
@@ -204,3 +219,20 @@ const FASTEST_BPS: f64 = 5e8;
 /// Marks the trains of this part; the first part's phases have smaller numbers in these bits.
 const VARYING: u32 = 0xe << 24;
 const PART: u32 = 0xf << 24;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bursts(levels: &[f64]) -> bool {
+        is_bursts(&Sorted::new(levels.to_vec()).expect("levels are finite"))
+    }
+
+    #[test]
+    fn bursts_leave_many_trains_at_the_top_and_few_at_one_lower_level() {
+        assert!(bursts(&[97.5, 97.4, 97.6, 97.5, 97.5, 79.0, 84.0, 91.0]));
+        // A rate that moves; one that jumps between two values.
+        assert!(!bursts(&[24.0, 29.0, 36.0, 41.0, 47.0, 52.0, 55.5, 56.0]));
+        assert!(!bursts(&[24.0, 24.1, 24.0, 24.1, 56.0, 56.1, 56.0, 56.1]));
+    }
+}
