@@ -142,7 +142,11 @@ pub(super) fn combine(first: Outcome, second: Outcome) -> Outcome {
         _ => ShapeCause::Unclear,
     };
     let Outcome::Estimated(short) = first else {
-        return Outcome::Estimated(long);
+        // Batches bend trains as buckets do. What bent was carried all the same.
+        return match cause {
+            ShapeCause::TokenBucket => long.at_least(Limit::Path).caveat(Caveat::NotConverged).into(),
+            _ => Outcome::Estimated(long),
+        };
     };
     match cause {
         // Trains that scatter so widely are others' traffic, whatever else they show.
@@ -153,12 +157,18 @@ pub(super) fn combine(first: Outcome, second: Outcome) -> Outcome {
         ShapeCause::ParallelLinks | ShapeCause::MacAggregation | ShapeCause::Grants => {
             reported_apart(*long, &short, cause)
         }
+        // Batches bend trains as buckets do, and the first part has looked for one with that in mind.
+        ShapeCause::TokenBucket if batches(&short) => named(*short, &long, cause),
         ShapeCause::TokenBucket if short.limited_by != Limit::Shaper => reported_apart(*long, &short, cause),
         ShapeCause::ReceiveBatching if !agree(&short, &long) => reported_apart(*long, &short, cause),
         ShapeCause::ReceiveBatching | ShapeCause::TokenBucket => named(*short, &long, cause),
         _ if agree(&short, &long) || exceeds(&short, &long, cause) => named(*short, &long, cause),
         _ => least(*long, &short, cause),
     }
+}
+
+fn batches(estimate: &Estimate) -> bool {
+    estimate.caveats.iter().any(|caveat| matches!(caveat, Caveat::ReceiveBatching { .. }))
 }
 
 /// Whether an interval is no answer.
