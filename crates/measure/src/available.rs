@@ -6,6 +6,7 @@ mod begins;
 mod coarse;
 pub(crate) mod curve;
 mod curves;
+mod fit;
 mod levels;
 pub mod machine;
 mod params;

@@ -66,6 +66,24 @@ impl Early {
     }
 }
 
+/// The priming burst of a train, while the queue that it built stood.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Primed {
+    /// Seconds.
+    pub(crate) time: f64,
+    /// Departure rate, bit/s.
+    pub(crate) rate: f64,
+    /// Growth of delay per unit of send time.
+    pub(crate) growth: f64,
+}
+
+impl Primed {
+    /// What is available in it on a link of `capacity`.
+    pub(crate) fn available(self, capacity: f64) -> f64 {
+        self.rate - capacity * self.growth
+    }
+}
+
 /// The parts of a train between those that kept the tight link busy.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub(crate) struct Idle {
@@ -103,6 +121,22 @@ impl Slope {
 pub(super) fn behind(kept: &[Sample], priming_packets: f64) -> &[Sample] {
     let first = kept.iter().position(|sample| sample.departed >= priming_packets).unwrap_or(0);
     &kept[first..]
+}
+
+/// What the priming burst says by itself: from where the delay has grown to `backlogged_from` above
+/// the least to its last packet. It begins at a stopping time and ends at a planned one, and it
+/// left at a rate of its own, so it tells the tight link's capacity beside what is available.
+pub(super) fn primed(kept: &[Sample], priming_packets: f64, least: f64, backlogged_from: f64) -> Option<Primed> {
+    let end = kept.iter().position(|sample| sample.departed >= priming_packets)?;
+    let delays = smoothed(&kept[..=end]);
+    let begin = delays.iter().position(|delay| delay - least >= backlogged_from)?;
+    if end + 1 < begin + SHORTEST {
+        return None;
+    }
+    let time = kept[end].departed - kept[begin].departed;
+    let rate = (kept[end].cumulative - kept[begin].cumulative) / time;
+    let growth = (delays[end] - delays[begin]) / time;
+    (time > 0.0 && rate.is_finite() && growth.is_finite()).then_some(Primed { time, rate, growth })
 }
 
 /// The slope over the backlogged periods of `kept`: each begins where the delay has grown to

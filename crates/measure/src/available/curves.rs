@@ -41,6 +41,7 @@ pub(super) fn pooled(curves: &[(Stamp<Sender>, Duration, Curve)], scale: f64) ->
         scale,
         by_capacity: (0.0, 0.0),
         yielded: None,
+        several: 0.0,
         idle_more: 0.0,
     })
 }

@@ -30,7 +30,7 @@ const RETRY_LIMIT: u32 = 6;
 const BATCHES: f64 = 20.0;
 /// Share of the delay that a head builds from which on the train counts (ours: the traffic of
 /// others may have let less of it stand).
-const FILLED: f64 = 0.4;
+const FILLED: f64 = 0.25;
 /// A turning point whose interval ends below this share of the receiving host's rate is the path's.
 const BELOW_HOST: f64 = 0.95;
 

@@ -2,40 +2,41 @@
 //! as much or as little as is known of `C`. Pure, and usable without the method's machine.
 
 use super::begins::{Yielded, under_either};
+use super::fit::{conditional_fit, is_above, lengths};
 use super::quantiles::{ConditionalFit, beyond, quantile, turning_points};
 use super::train::TrainSlope;
 
-/// A train is overloaded for certain only this far above the estimate, as a share of the path's
-/// rate (ours).
-const NEAR: f64 = 0.03;
 /// Trains further above the estimate than this overload the narrow link by far, whichever is tight
 /// (ours).
 const FAR: f64 = 0.45;
 /// Trains up to this far above the estimate count even where the narrow link may not let them
 /// through, and those down to that far below it (ours).
-const PAST: f64 = 0.12;
+pub(super) const PAST: f64 = 0.12;
 const BELOW: f64 = 0.2;
 /// No more can be available than this share of what came through at most.
-const MOST: f64 = 1.03;
-/// Rounding of the turning point by traffic that is no fluid, as a share of the path's rate (ours).
-const ROUNDED: f64 = 0.005;
+pub(super) const MOST: f64 = 1.03;
 /// Up to this share of the path's rate the narrow link lets a train through for certain (ours).
-const PASSES: f64 = 1.02;
+pub(super) const PASSES: f64 = 1.02;
 /// Share of probability in the tight link being the narrow one, before the trains have spoken
 /// (ours: weak, so that two far trains outweigh it).
 const ONE_LINK: f64 = 0.4;
 /// The tight link is at least this and at most that many times as fast as the narrow one (ours).
 const OTHER: (f64, f64) = (0.9, 10.0);
+/// Several links of equal room look like one that is at least this many times as fast as the narrow
+/// one; and the share of probability in that (ours).
+const SEVERAL: (f64, f64) = (0.3, 0.1);
+const SEVERAL_GRID: u32 = 40;
+/// The least of two normal values lies `1/sqrt(pi)` deviations below their mean in the mean; how
+/// much more the interval allows for where more links are alike (ours: of three it is 0.85).
+const LEAST_OF_TWO: f64 = 0.564;
+const LEAST_OF_MORE: f64 = 0.5;
 /// Capacities tried.
 const GRID: u32 = 120;
-/// Where nothing is known, the turning point's standard deviation is that of a number between
-/// nothing and the path's rate: 1/sqrt(12).
-const POSSIBLE: f64 = 0.29;
 /// Error of a train's slope that no spread shows, as a share (ours: packets are whole, framing of
 /// other sizes).
-const RESOLUTION: f64 = 0.004;
+pub(super) const RESOLUTION: f64 = 0.004;
 /// Fixed-point rounds of the estimate; it settles in two or three.
-const ROUNDS: usize = 12;
+pub(super) const ROUNDS: usize = 12;
 /// What a run ends by is wider than the trains' spread says by this share and what that spread is
 /// of the path's rate, up to a limit (ours).
 const HEAVY: (f64, f64) = (1.05, 1.6);
@@ -69,8 +70,6 @@ const LEVELS: f64 = 0.1;
 /// behind queues much longer than the round trips of transfers the line through what they leave
 /// bends.
 const MOST_GIVEN: f64 = 0.5;
-/// Weight of a train during which the receiving host slept (ours).
-const SLEPT: f64 = 0.25;
 
 /// What is known of the tight link's capacity.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -123,6 +122,9 @@ pub(crate) struct PooledEstimate {
     pub(crate) by_capacity: (f64, f64),
     /// How much more the trains found than others leave without them.
     pub(crate) yielded: Option<Yielded>,
+    /// Probability that several links have as much room as the tight one, times the spread of one
+    /// train: each link's room varies by itself, and a train finds the least of them.
+    pub(crate) several: f64,
     /// How much more all of the trains say, what lies between their backlogged periods included,
     /// beyond what that reads high anyway.
     pub(crate) idle_more: f64,
@@ -169,7 +171,7 @@ impl PooledEstimate {
         let credible = if self.is_bursty() { 1.0 } else { CREDIBLE };
         let (below, above) = (credible * self.by_capacity.0, credible * self.by_capacity.1);
         let low = spread.hypot(below);
-        let high = spread.hypot(above).hypot(self.idle_more);
+        let high = spread.hypot(above).hypot(self.idle_more).hypot(LEAST_OF_MORE * self.several);
         // From what is left without the others' answer to what the trains found with it.
         let without = self
             .yielded
@@ -311,6 +313,12 @@ fn posterior(
                 // 14.36 is the sum of the bell over these steps.
                 add(rate * (error * z).exp(), (ONE_LINK / 14.36).ln() - z * z / 2.0, true);
             }
+            // Several links with equal room grow the delay together, as one slower link does.
+            let (low, high) = (SEVERAL.0.ln(), OTHER.0.ln());
+            for step in 0..SEVERAL_GRID {
+                let at = low + (high - low) * (f64::from(step) + 0.5) / f64::from(SEVERAL_GRID);
+                add(rate * at.exp(), (SEVERAL.1 / f64::from(SEVERAL_GRID)).ln(), false);
+            }
             // A link so many times as fast is tight only if the traffic of others leaves one part
             // in so many of it.
             let (low, high) = (OTHER.0.ln(), OTHER.1.ln());
@@ -323,73 +331,6 @@ fn posterior(
         }
     }
     average(&grid, near, (scale, capacity.rate()), &weights, idle)
-}
-
-/// The growth of the train's delays says what is available: it went above the turning point, or its
-/// head filled the queue, and what counts of it is while that queue stood, whatever its rate.
-fn is_above(train: &TrainSlope, turning_point: f64, scale: f64, idle: f64) -> bool {
-    let stood = train.headed && train.backlogged;
-    // With what lies between the backlogged periods read, any train says what is available.
-    let whole = train.idle.time > 0.0 && idle > 0.5;
-    // One that found the link idle although it went faster counts, too: without it, only trains
-    // that met a burst would. Between batches nobody sees whether the link was idle.
-    let margin = if whole { -1.0 } else { NEAR };
-    stood || (train.backlogged || train.batch.is_none()) && train.rate >= turning_point + margin * scale
-}
-
-/// The best turning point under a capacity, its variance, and the logarithm of the likelihood.
-/// `None` if no train is above the turning point.
-fn conditional_fit(
-    near: &[(usize, &TrainSlope)],
-    weights: &[f64],
-    start: f64,
-    scale: f64,
-    capacity: f64,
-    idle: f64,
-) -> Option<(f64, f64, f64)> {
-    let pairs = || near.iter().map(|(_, train)| *train).zip(weights);
-    let mut turning_point = start;
-    for _ in 0..ROUNDS {
-        let (mut sum, mut total) = (0.0, 0.0);
-        for (train, weight) in pairs().filter(|(train, _)| is_above(train, turning_point, scale, idle)) {
-            sum += weight * train.whole(capacity, idle).0;
-            total += weight;
-        }
-        let next = (sum / total).clamp(0.0, MOST * scale);
-        if !next.is_finite() {
-            return None;
-        }
-        let settled = (next - turning_point).abs() <= 1e-6 * scale;
-        turning_point = next;
-        if settled {
-            break;
-        }
-    }
-    let (mut squares, mut total) = (0.0, 0.0);
-    let (mut own, mut above) = (0.0, Vec::new());
-    for (train, weight) in pairs() {
-        let over = train.rate - turning_point;
-        let counts = is_above(train, turning_point, scale, idle);
-        // Right above the turning point an idle link makes delays grow a little anyway.
-        let expected = f64::midpoint(over, over.hypot(2.0 * ROUNDED * scale));
-        let off =
-            if counts { train.whole(capacity, idle).0 - turning_point } else { capacity * train.growth - expected };
-        let square = weight * (off.powi(2) + (RESOLUTION * scale).powi(2));
-        squares += square;
-        total += weight;
-        if counts {
-            own += square;
-            above.push(*weight);
-        }
-    }
-    let dof_above = narrows_stat::weighted_dof(&above);
-    let variance = own / dof_above.max(1.0) / above.iter().sum::<f64>();
-    let dof = narrows_stat::weighted_dof(weights);
-    // The likelihood is in units of the slope. The integral over the turning point goes over what
-    // is possible, not over what the trains leave.
-    let room = variance.sqrt().min(POSSIBLE * scale) / scale;
-    let log_likelihood = room.ln() - 0.5 * (dof + 1.0) * (squares / total / capacity.powi(2)).ln();
-    (!above.is_empty() && log_likelihood.is_finite()).then_some((turning_point, variance, log_likelihood))
 }
 
 /// The mean over the grid; `scale` is the path's rate, `narrow` what is known best of the tight
@@ -416,13 +357,15 @@ fn average(
         return None;
     }
     let variance = mean(&|conditional_fit| conditional_fit.variance);
+    let several = mean(&|conditional_fit| if conditional_fit.capacity < OTHER.0 * narrow { 1.0 } else { 0.0 });
     let above: Vec<&(usize, &TrainSlope)> =
         near.iter().filter(|(_, train)| is_above(train, available, scale, idle)).collect();
     let overload = above.iter().map(|(_, train)| train.rate - available).sum::<f64>() / above.len().max(1) as f64;
     let per_train = above.iter().map(|(index, train)| (*index, train.whole(capacity, idle).0.max(0.0)));
     let train_spread = (variance * above.len() as f64).sqrt().max(RESOLUTION * scale);
     Some(PooledEstimate {
-        available,
+        available: available + LEAST_OF_TWO * several * train_spread,
+        several: several * train_spread,
         spread_error: variance.sqrt(),
         capacity_error: mean(&|conditional_fit| (conditional_fit.available - available).powi(2)).sqrt(),
         dof: narrows_stat::weighted_dof(lengths).min(above.len().saturating_sub(1) as f64),
@@ -437,15 +380,4 @@ fn average(
         yielded: under_either(near, [capacity, narrow], train_spread <= LEVELS * scale),
         idle_more: 0.0,
     })
-}
-
-/// Lengths of the trains; those during which the receiving host slept count less. No other outliers
-/// are: a rare train that met a burst is what bursty traffic looks like.
-fn lengths(near: &[(usize, &TrainSlope)], idle: f64) -> Vec<f64> {
-    near.iter()
-        .map(|(_, train)| {
-            let time = train.whole(1.0, idle).1;
-            if train.slept { SLEPT * time } else { time }
-        })
-        .collect()
 }

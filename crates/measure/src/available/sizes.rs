@@ -31,18 +31,19 @@ const OVERLOAD: (f64, f64) = (0.04, 0.12);
 /// It is at least so many standard deviations of a train's own estimate, so that hardly a train
 /// finds the link idle (ours).
 const CLEAR: f64 = 0.3;
-/// Their overload at most; that of the trains between; and by how much the low ones stay below at
-/// least (ours).
-const HIGHEST: f64 = 0.35;
+/// Their overload at most; that of the others beside traffic that does not vary, and by how much
+/// less it is at most where it does; by how much low trains stay below at least (ours).
+const HIGHEST: f64 = 0.5;
 const MIDDLE: f64 = 0.032;
+const DRAIN: f64 = 0.15;
 const LOW: f64 = 0.04;
 /// Spread of single trains from which bursts are what is to be met, as a share of the path's rate
 /// (ours).
 const BURSTY: f64 = 0.2;
 /// The head of a train builds a queue of so many standard deviations of what the traffic of others
-/// adds or takes within the train (ours: two seldom let the link run idle), and of a share of the
-/// queue allowed at most.
-const PRIMING_BURST: f64 = 2.0;
+/// adds or takes within the train (ours: one drains by plan, the others seldom let the link run
+/// idle), and of a share of the queue allowed at most.
+const PRIMING_BURST: f64 = 3.0;
 const PRIMING_BURST_SHARE: f64 = 0.5;
 /// Rate of the head, relative to the path's (ours). Little above it: what the narrow link cannot
 /// pass queues before it, and goes while a tight link behind it should fill.
@@ -122,20 +123,22 @@ impl Scale {
 
     /// Overload of the `index`-th train near the turning point, bit/s. Two capacities of the tight
     /// link that explain the same trains differ at rates far apart, so every fourth train goes at
-    /// the highest rate that the narrow link surely passes (`room` above the turning point), and
-    /// every fourth where the available rate would be at the other end of what is possible (`below`
-    /// the turning point). The others go where a wrong capacity matters least. `spread` is that of
-    /// single trains' estimates.
-    pub(super) fn overload(self, index: usize, spread: f64, below: f64, room: f64) -> f64 {
+    /// the highest rate that the narrow link surely passes (`room` above the turning point). The
+    /// others let the queue of their priming burst drain again, by `drain`: burst and rest together
+    /// go about as fast as the turning point, where a wrong capacity matters least, and their
+    /// difference tells the capacity. Every fourth goes below it in any case: a link that it finds
+    /// idle carries more. `spread` is that of single trains' estimates.
+    pub(super) fn overload(self, index: usize, spread: f64, room: f64, drain: f64) -> f64 {
         // Beside bursts trains near the estimate find the link idle, and bursts outweigh what a
         // wrong capacity does.
         let bursty = spread > BURSTY * self.rate;
+        let drained = (MIDDLE - (drain / self.rate).min(DRAIN)) * self.rate;
         match index % 4 {
             0 => room.min(HIGHEST * self.rate).max(self.least_overload(spread)),
             2 if bursty => -LOW * self.rate,
-            2 => -below.max(LOW * self.rate),
             _ if bursty => self.least_overload(spread),
-            _ => MIDDLE * self.rate,
+            2 => drained.min(-LOW * self.rate),
+            _ => drained,
         }
     }
 

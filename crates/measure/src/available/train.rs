@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use narrows_units::{BitRate, Sender, Stamp};
 
-use super::backlogged::{Early, Idle, Slope, behind, slope};
+use super::backlogged::{Early, Idle, Primed, Slope, behind, primed, slope};
 use super::levels::Block;
 use narrows_probe::probes::TrainReport;
 use narrows_train::burst_ends::{BurstEnds, Sample, Scale};
@@ -76,6 +76,8 @@ pub(crate) struct TrainSlope {
     /// Its head filled the queue, so that its slope is that of a busy link even at the turning
     /// point.
     pub(crate) headed: bool,
+    /// What its head says by itself.
+    pub(crate) primed: Option<Primed>,
     /// The tight link was busy over the part that counts; otherwise that part is all but the first
     /// third.
     pub(crate) backlogged: bool,
@@ -162,6 +164,9 @@ pub(crate) fn analyse(report: &TrainReport, prior: Option<Prior>) -> Result<Trai
     } else {
         (Slope::UNTIMED, Vec::new())
     };
+    let primed = prior
+        .filter(|_| priming_packets > 0.0 && pauses.is_empty())
+        .and_then(|prior| primed(&burst_ends.kept, priming_packets, least, prior.backlogged_from));
     let rest = samples.last().map_or(0.0, |last| last.cumulative) * (1.0 - 1.0 / samples.len() as f64);
     Ok(TrainSlope {
         at: report.arrivals.first().map_or(Stamp::from_nanos(0), |row| row.departed),
@@ -184,6 +189,7 @@ pub(crate) fn analyse(report: &TrainReport, prior: Option<Prior>) -> Result<Trai
         paused: line.paused,
         highest_delay: tail.iter().map(Sample::delay).fold(0.0, f64::max) - least.min(0.0),
         headed: priming_packets > 0.0,
+        primed,
         backlogged: line.backlogged,
         idle: if burst_ends.period.is_some() { Idle::default() } else { line.idle },
         early: line.early,

@@ -5,6 +5,7 @@ use std::time::Duration;
 use narrows_units::BitRate;
 
 use super::super::params::Mode;
+use super::super::pooled::PooledEstimate;
 use super::super::sizes::{Allowed, FIRST_PACKETS, SHORTEST, Scale};
 use super::ending::FAIR;
 use super::{FLOOR, Machine, Phase};
@@ -18,6 +19,9 @@ const CURVE: (f64, f64) = (-0.3, 0.35);
 const MORE: f64 = 6.0;
 /// A head is sent at so many times the train's rate, or not at all (ours).
 const HEADED: f64 = 1.2;
+/// A train that exceeds the estimate by this share of the path's rate builds its queue by itself
+/// (ours).
+const OWN_QUEUE: f64 = 0.2;
 
 impl Machine {
     /// Rates that grow geometrically from below the turning point to above it.
@@ -63,7 +67,7 @@ impl Machine {
         };
         let scale = self.scale();
         let priming_burst_rate = self.priming_burst_rate();
-        if priming_burst_rate < HEADED * rate {
+        if priming_burst_rate < HEADED * rate || rate >= self.available + OWN_QUEUE * scale.rate {
             return;
         }
         let length = self.packets as f64 * self.packet_bits() / rate.max(1.0);
@@ -113,11 +117,12 @@ impl Machine {
         let rate = match (self.params.mode, &self.pooled) {
             (Mode::Curve, _) => self.available + CURVE.1 * scale.rate,
             (Mode::Slope, Some(found)) => {
-                let room = self.seen.scale().map_or(0.0, |fastest| fastest - self.available);
+                let fastest = self.params.narrow.map(BitRate::as_f64).or(self.seen.scale());
+                let room = fastest.map_or(0.0, |fastest| fastest - self.available);
                 // Few trains do not tell bursts from chance.
                 let enough = found.per_train.len() >= self.params.min_trains;
                 let spread = if enough { found.train_spread } else { 0.0 };
-                self.available + scale.overload(self.near_sent, spread, found.by_capacity.0, room)
+                self.available + scale.overload(self.near_sent, spread, room, self.drain(found))
             }
             // A turning point that was missed from below is approached faster each time.
             (Mode::Slope, None) => {
@@ -127,6 +132,14 @@ impl Machine {
         self.near_sent += 1;
         let rate = rate.max(0.02 * scale.rate);
         self.rate = Some(self.seen.max_rate.map_or(rate, |max| rate.min(max)));
+    }
+
+    /// By how much a train goes below the turning point to drain a standard deviation of what the
+    /// traffic of others adds to the queue within it, bit/s.
+    fn drain(&self, found: &PooledEstimate) -> f64 {
+        let rate = self.available.max(0.02 * self.scale().rate);
+        let length = self.packets as f64 * self.packet_bits() / rate;
+        found.capacity * (self.wander() / length).sqrt()
     }
 
     /// The path's rate, as far as this sender goes.
