@@ -4,16 +4,17 @@ use std::time::Duration;
 
 use narrows_units::{BitRate, Direction, Layer, Metric, Sender, Stamp};
 
-use super::combine::combine;
+use super::combine::{cap_by, combine, narrow};
 use super::plan::SECOND_OPINION;
 use narrows_measure::available as slope;
 use narrows_measure::available::machine::Machine as SlopeMachine;
+use narrows_measure::capacity::Capacity;
 use narrows_probe::Entry;
 use narrows_probe::budget::{Cost, lasts};
 use narrows_probe::contract::{Estimator, Event, Step};
 use narrows_probe::facts::{Answering, PathFacts};
 use narrows_probe::observations::{AnalyseError, Observations, Replayable, replay};
-use narrows_probe::outcome::{Finding, Outcome, Reason};
+use narrows_probe::outcome::{Estimate, Finding, Outcome, Reason};
 use narrows_probe::probes::Probe;
 use narrows_probe::registry::{
     Activity, Classification, Deployment, Imposes, Method, MethodInfo, Methodology, Needs, ParamError, Privilege,
@@ -23,7 +24,8 @@ use narrows_published::pathload;
 use narrows_published::pathload::machine::Machine as PathloadMachine;
 use narrows_train::echoed::Echoed;
 
-/// `slope`, and `pathload` in its quick form where that has no number. Parameters are `slope`'s.
+/// `capacity` in brief, then `slope`, and `pathload` in its quick form where that has no number.
+/// Parameters are `slope`'s.
 pub struct Available;
 
 impl Method for Available {
@@ -40,7 +42,7 @@ impl Method for Available {
     }
 
     fn analyse(&self, observations: &Observations, params: &RawParams) -> Result<Outcome, AnalyseError> {
-        replay(Echoed::begin(params, Joined::new)?, observations)
+        replay(Echoed::begin(params, Joined::of_trains)?, observations)
     }
 }
 
@@ -71,8 +73,19 @@ static INFO: MethodInfo = MethodInfo {
     manual: include_str!("available.md"),
 };
 
-/// The two state machines, one after the other.
+/// Octets after which no further round of the capacity's begins: a share of what the trains will
+/// cost (ours).
+const CAPACITY_OCTETS: &str = "600 kB";
+/// Parameters that say what the capacity would, or ask for something else than the usual run.
+const NO_CAPACITY: [&str; 6] = ["narrow", "capacity", "start", "mode", "octets", "trains"];
+
+/// The state machines, one after the other.
 struct Joined {
+    /// What the first of them runs with, once the capacity is known.
+    params: RawParams,
+    capacity: Option<Box<dyn Estimator>>,
+    /// What it came to.
+    known: Option<Estimate>,
     first: SlopeMachine,
     second: PathloadMachine,
     facts: Option<PathFacts>,
@@ -80,6 +93,7 @@ struct Joined {
 }
 
 enum UnderWay {
+    Capacity,
     First,
     /// The first one's answer, and when the second one's time is over.
     Second {
@@ -90,14 +104,70 @@ enum UnderWay {
 
 impl Joined {
     fn new(params: &RawParams) -> Result<Self, ParamError> {
+        let mut brief = RawParams::new();
+        brief.set("max_octets", CAPACITY_OCTETS);
+        let wanted = NO_CAPACITY.iter().all(|name| params.typed(name).is_none());
+        let capacity = wanted.then(|| Capacity.begin(&brief)).transpose()?;
+        Ok(Self { capacity, ..Self::of_trains(params)? })
+    }
+
+    /// Without the capacity: what others have recorded is read as trains.
+    fn of_trains(params: &RawParams) -> Result<Self, ParamError> {
         let mut quick = RawParams::new();
         quick.set("quick", "true");
         Ok(Self {
+            params: params.clone(),
+            capacity: None,
+            known: None,
             first: SlopeMachine::new(slope::Params::try_from(params)?),
             second: PathloadMachine::new(pathload::Params::try_from(&quick)?),
             facts: None,
             under_way: UnderWay::First,
         })
+    }
+
+    /// The capacity, where a server's stamps tell it; else the trains at once.
+    fn begin(&mut self, now: Stamp<Sender>, facts: PathFacts) -> Step {
+        let answered = facts.answering == Answering::Server;
+        match self.capacity.as_mut().filter(|_| answered) {
+            Some(capacity) => {
+                self.under_way = UnderWay::Capacity;
+                let step = capacity.step(now, Event::Started(facts));
+                self.after_capacity(now, step, false)
+            }
+            None => self.first.step(now, Event::Started(facts)),
+        }
+    }
+
+    /// The capacity's step, or the trains' first one.
+    fn after_capacity(&mut self, now: Stamp<Sender>, step: Step, stopped: bool) -> Step {
+        let Step::Done(outcome) = step else { return step };
+        self.under_way = UnderWay::First;
+        self.known = outcome.estimate().cloned();
+        let mut params = self.params.clone();
+        if let Some(narrow) = self.known.as_ref().and_then(narrow) {
+            params.set("narrow", format!("{} bit/s", narrow.bps()));
+        }
+        let (Ok(params), Some(facts), false) = (slope::Params::try_from(&params), self.facts.clone(), stopped) else {
+            let reason = match outcome {
+                Outcome::Inconclusive { reason, .. } => reason,
+                Outcome::Estimated(_) => Reason::NotConverged,
+            };
+            return Step::Done(answered_by(Outcome::inconclusive(reason), "slope"));
+        };
+        self.first = SlopeMachine::new(params);
+        match self.first.step(now, Event::Started(facts)) {
+            Step::Done(outcome) => self.after_first(now, outcome, false),
+            step => step,
+        }
+    }
+
+    /// No more than the capacity.
+    fn capped(&self, mut outcome: Outcome, method: &'static str) -> Step {
+        if let Some(known) = &self.known {
+            cap_by(known, &mut outcome);
+        }
+        Step::Done(answered_by(outcome, method))
     }
 
     /// No number, for a reason that another method may not share.
@@ -115,7 +185,7 @@ impl Joined {
     fn after_first(&mut self, now: Stamp<Sender>, outcome: Outcome, stopped: bool) -> Step {
         let facts = match &self.facts {
             Some(facts) if !stopped && Self::wants_another(&outcome) => facts.clone(),
-            _ => return Step::Done(answered_by(outcome, "slope")),
+            _ => return self.capped(outcome, "slope"),
         };
         self.under_way = UnderWay::Second { first: outcome, until: now + SECOND_OPINION };
         let step = self.second.step(now, Event::Started(facts));
@@ -141,22 +211,27 @@ impl Joined {
         };
         let scale = scale(first);
         let both = combine(entry("slope", first.clone()), entry("pathload", second), scale);
-        Step::Done(answered_by(both.outcome, both.method))
+        self.capped(both.outcome, both.method)
     }
 }
 
 impl Estimator for Joined {
     fn step(&mut self, now: Stamp<Sender>, event: Event) -> Step {
-        if let Event::Started(facts) = &event {
-            self.facts = Some(facts.clone());
-        }
         let stopped = matches!(event, Event::Stop(_));
-        match self.under_way {
-            UnderWay::First => match self.first.step(now, event) {
+        if let Event::Started(facts) = event {
+            self.facts = Some(facts.clone());
+            return self.begin(now, facts);
+        }
+        match (&self.under_way, &mut self.capacity) {
+            (UnderWay::Capacity, Some(capacity)) => {
+                let step = capacity.step(now, event);
+                self.after_capacity(now, step, stopped)
+            }
+            (UnderWay::Capacity | UnderWay::First, _) => match self.first.step(now, event) {
                 Step::Done(outcome) => self.after_first(now, outcome, stopped),
                 step => step,
             },
-            UnderWay::Second { .. } => {
+            (UnderWay::Second { .. }, _) => {
                 let step = self.second.step(now, event);
                 self.after_second(now, step)
             }
@@ -169,7 +244,7 @@ impl Replayable for Joined {
 
     fn replay_step(&mut self, asked: &Probe) -> bool {
         match self.under_way {
-            UnderWay::First => self.first.replay_step(asked),
+            UnderWay::Capacity | UnderWay::First => self.first.replay_step(asked),
             UnderWay::Second { .. } => self.second.replay_step(asked),
         }
     }
@@ -239,7 +314,7 @@ mod tests {
         assert!(Joined::wants_another(&Outcome::inconclusive(Reason::ReceiveBatching)));
         assert!(!Joined::wants_another(&Outcome::inconclusive(Reason::NoAnswer)));
         let rate = BitRate::from_mbps;
-        let range = narrows_probe::Estimate::ip_rate(Metric::AvailableIpCapacity, rate(50), rate(10), rate(90));
+        let range = Estimate::ip_rate(Metric::AvailableIpCapacity, rate(50), rate(10), rate(90));
         assert!(!Joined::wants_another(&range.into()));
     }
 

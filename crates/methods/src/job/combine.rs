@@ -3,7 +3,7 @@
 use narrows_units::BitRate;
 
 use narrows_probe::Entry;
-use narrows_probe::outcome::{BoundKind, Caveat, Confidence, Estimate, Finding, Outcome, Ranged};
+use narrows_probe::outcome::{BoundKind, Caveat, Confidence, Estimate, Finding, Limit, Outcome, Ranged};
 
 /// Quantile of the normal distribution that leaves 5 % on either side: intervals of both methods,
 /// and of the result, hold 90 %.
@@ -18,6 +18,36 @@ const SEARCH_ERROR: f64 = 0.035;
 /// inherits: ours, from on/off traffic, where the spread is a quarter of the capacity and the
 /// search errs by an eighth.
 const SEARCH_SPREAD: f64 = 0.5;
+
+/// The capacity, where it is sure enough for `available` to take it as the narrow link's. That of a
+/// bucket is no link's.
+pub(super) fn narrow(known: &Estimate) -> Option<BitRate> {
+    let value = known.verdict() == BoundKind::Estimated && known.confidence > Confidence::Low;
+    let shaped = known.caveats.iter().any(|caveat| matches!(caveat, Caveat::Shaped));
+    known.rate().filter(|_| value && !shaped).map(|rate| rate.value)
+}
+
+/// Available bandwidth never exceeds capacity (RFC 5136 §2.3.5): an interval that reaches beyond is
+/// cut there. One that lies beyond as a whole is of trains that a bucket let through, or of another
+/// moment: no more than the capacity is left, with the capacity's interval.
+pub(super) fn cap_by(known: &Estimate, outcome: &mut Outcome) {
+    let Some(capacity) = known.rate().filter(|known| known.verdict == BoundKind::Estimated) else {
+        return;
+    };
+    let shaped = known.caveats.iter().any(|caveat| matches!(caveat, Caveat::Shaped));
+    let Outcome::Estimated(estimate) = outcome else { return };
+    let beyond = estimate.rate().is_some_and(|rate| rate.low > capacity.high);
+    estimate.adjust(|rate: &mut Ranged<BitRate>| {
+        let value = if beyond { capacity.value } else { capacity.high };
+        rate.value = rate.value.min(value);
+        rate.high = rate.high.min(capacity.high).max(rate.value);
+        rate.low = rate.low.min(if beyond { capacity.low } else { rate.value });
+    });
+    if beyond && shaped && !estimate.caveats.iter().any(|caveat| matches!(caveat, Caveat::Shaped)) {
+        estimate.caveats.push(Caveat::Shaped);
+        estimate.limited_by = Limit::Shaper;
+    }
+}
 
 /// One answer from `trains` (whose interval is honest but may be wide) and `search` (whose interval
 /// is narrow and does not know its own bias): the mean of both weighted by their variances,

@@ -5,9 +5,9 @@ use std::time::Duration;
 use narrows_units::{BitRate, Delta, Direction, Metric, Octets, nanos};
 
 use super::Job;
-use super::combine::combine;
+use super::combine::{cap_by, combine, narrow};
 use narrows_probe::Entry;
-use narrows_probe::outcome::{BoundKind, Caveat, Confidence, Estimate, Limit, Outcome, Ranged, Reason};
+use narrows_probe::outcome::{BoundKind, Estimate, Limit, Outcome, Ranged, Reason};
 use narrows_probe::progress::{Feed, PlannedStage};
 use narrows_probe::world::World;
 
@@ -78,12 +78,8 @@ fn available<W: World>(job: &mut Job<'_>, world: &mut W, feed: &dyn Feed) -> Res
     let metric = Metric::AvailableIpCapacity;
     let quick = job.options.profile == Profile::Quick;
     // What pairs said of the narrow link need not be fitted again.
-    let capacity = job.known(Metric::IpCapacity).filter(|known| {
-        let value = known.verdict() == BoundKind::Estimated && known.confidence > Confidence::Low;
-        value && !known.caveats.iter().any(|caveat| matches!(caveat, Caveat::Shaped))
-    });
-    let narrow = capacity.and_then(Estimate::rate).map(|rate| rate.value);
-    let params = given("narrow", narrow);
+    let found = job.known(Metric::IpCapacity).and_then(narrow);
+    let params = given("narrow", found);
     let mut best = job.measure(world, feed, metric, if quick { "slope" } else { "available" }, &params)?;
     if job.options.profile == Profile::Thorough {
         let most = || best.outcome.estimate().and_then(Estimate::rate).map(|rate| rate.high);
@@ -91,7 +87,9 @@ fn available<W: World>(job: &mut Job<'_>, world: &mut W, feed: &dyn Feed) -> Res
         let second = job.measure(world, feed, metric, "pathload", &[])?;
         best = combine(best, second, scale.unwrap_or(BitRate::ZERO));
     }
-    cap_by_capacity(job, &mut best);
+    if let Some(known) = job.known(Metric::IpCapacity) {
+        cap_by(known, &mut best.outcome);
+    }
     job.keep(best);
     Ok(())
 }
@@ -99,30 +97,6 @@ fn available<W: World>(job: &mut Job<'_>, world: &mut W, feed: &dyn Feed) -> Res
 /// Longest that the second method may take unless the user asks for thoroughness: ours, a quarter
 /// of the promised half minute.
 pub(super) const SECOND_OPINION: Duration = Duration::from_secs(8);
-
-/// Available bandwidth never exceeds capacity (RFC 5136 §2.3.5): an interval that reaches beyond is
-/// cut there. One that lies beyond as a whole is of trains that a bucket let through, or of another
-/// moment: no more than the capacity is left, with the capacity's interval.
-fn cap_by_capacity(job: &Job<'_>, entry: &mut Entry) {
-    let Some(known) = job.known(Metric::IpCapacity) else { return };
-    let Some(capacity) = known.rate().filter(|known| known.verdict == BoundKind::Estimated) else {
-        return;
-    };
-    let shaped = known.caveats.iter().any(|caveat| matches!(caveat, Caveat::Shaped));
-    if let Outcome::Estimated(estimate) = &mut entry.outcome {
-        let beyond = estimate.rate().is_some_and(|rate| rate.low > capacity.high);
-        estimate.adjust(|rate: &mut Ranged<BitRate>| {
-            let value = if beyond { capacity.value } else { capacity.high };
-            rate.value = rate.value.min(value);
-            rate.high = rate.high.min(capacity.high).max(rate.value);
-            rate.low = rate.low.min(if beyond { capacity.low } else { rate.value });
-        });
-        if beyond && shaped && !estimate.caveats.iter().any(|caveat| matches!(caveat, Caveat::Shaped)) {
-            estimate.caveats.push(Caveat::Shaped);
-            estimate.limited_by = Limit::Shaper;
-        }
-    }
-}
 
 /// Cross traffic on the tight link, where a method gave it. Else a bound: the tight link is at
 /// least as fast as the narrow one, so it carries at least what capacity and available bandwidth
