@@ -48,7 +48,7 @@ impl Method for Available {
 
 static INFO: MethodInfo = MethodInfo {
     name: "available",
-    summary: "available bandwidth by the growth of delays near the turning point, and by a second method where that says nothing",
+    summary: "available bandwidth by the growth of delays near the turning point, below the capacity, and by another method where that says nothing",
     metric: Metric::AvailableIpCapacity,
     class: Classification {
         scope: Scope::EndToEnd,
@@ -61,12 +61,12 @@ static INFO: MethodInfo = MethodInfo {
         privilege: Privilege::None,
     },
     needs: Needs { single_packet_stamps: false, sender_faster_than_result: true, pacing: true },
-    // What the first imposes, and of the second what fits into its time.
+    // What the first two impose, and of the third what fits into its time.
     imposes: Imposes {
-        typical_octets: 1_000_000,
-        max_octets: 820_000_000,
-        typical_time: Duration::from_secs(3),
-        max_time: Duration::from_secs(28),
+        typical_octets: 1_500_000,
+        max_octets: 845_000_000,
+        typical_time: Duration::from_secs(4),
+        max_time: Duration::from_secs(63),
         fills_path: false,
     },
     parameters: slope::PARAMETERS,
