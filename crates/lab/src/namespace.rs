@@ -165,9 +165,9 @@ fn is_alive(process: u32) -> bool {
     PathBuf::from(format!("/proc/{process}")).exists()
 }
 
-/// Makes the folder of names a shared mount of its own, as the first `ip netns add` since the machine
-/// began does. If that came later, it would hide the names that are mounted by then: nobody could
-/// remove them any more, and no other lab could have them.
+/// Makes the folder of names a shared mount of its own, as the first `ip netns add` since the
+/// machine began does. If that came later, it would hide the names that are mounted by then: nobody
+/// could remove them any more, and no other lab could have them.
 fn share_names() -> nix::Result<()> {
     let share = || mount(None::<&str>, NAMED, None::<&str>, MsFlags::MS_SHARED | MsFlags::MS_REC, None::<&str>);
     match share() {

@@ -2,9 +2,20 @@
 //! likely they are.
 
 use super::backlogged::Primed;
-use super::pooled::{MOST, PASSES, PAST, RESOLUTION, ROUNDS};
 use super::train::TrainSlope;
 
+/// Trains up to this far above the estimate count even where the narrow link may not let them
+/// through (ours).
+pub(super) const PAST: f64 = 0.12;
+/// No more can be available than this share of what came through at most.
+pub(super) const MOST: f64 = 1.03;
+/// Up to this share of the path's rate the narrow link lets a train through for certain (ours).
+pub(super) const PASSES: f64 = 1.02;
+/// Error of a train's slope that no spread shows, as a share (ours: packets are whole, framing of
+/// other sizes).
+pub(super) const RESOLUTION: f64 = 0.004;
+/// Fixed-point rounds of the estimate; it settles in two or three.
+pub(super) const ROUNDS: usize = 12;
 /// A train is overloaded for certain only this far above the estimate, as a share of the path's
 /// rate (ours).
 const NEAR: f64 = 0.03;

@@ -2,21 +2,15 @@
 //! as much or as little as is known of `C`. Pure, and usable without the method's machine.
 
 use super::begins::{Yielded, under_either};
-use super::fit::{conditional_fit, is_above, lengths};
+use super::fit::{MOST, PASSES, PAST, RESOLUTION, ROUNDS, conditional_fit, is_above, lengths};
 use super::quantiles::{ConditionalFit, beyond, quantile, turning_points};
 use super::train::TrainSlope;
 
 /// Trains further above the estimate than this overload the narrow link by far, whichever is tight
 /// (ours).
 const FAR: f64 = 0.45;
-/// Trains up to this far above the estimate count even where the narrow link may not let them
-/// through, and those down to that far below it (ours).
-pub(super) const PAST: f64 = 0.12;
+/// Trains down to this far below the estimate count (ours).
 const BELOW: f64 = 0.2;
-/// No more can be available than this share of what came through at most.
-pub(super) const MOST: f64 = 1.03;
-/// Up to this share of the path's rate the narrow link lets a train through for certain (ours).
-pub(super) const PASSES: f64 = 1.02;
 /// Share of probability in the tight link being the narrow one, before the trains have spoken
 /// (ours: weak, so that two far trains outweigh it).
 const ONE_LINK: f64 = 0.4;
@@ -32,11 +26,6 @@ const LEAST_OF_TWO: f64 = 0.564;
 const LEAST_OF_MORE: f64 = 0.5;
 /// Capacities tried.
 const GRID: u32 = 120;
-/// Error of a train's slope that no spread shows, as a share (ours: packets are whole, framing of
-/// other sizes).
-pub(super) const RESOLUTION: f64 = 0.004;
-/// Fixed-point rounds of the estimate; it settles in two or three.
-pub(super) const ROUNDS: usize = 12;
 /// What a run ends by is wider than the trains' spread says by this share and what that spread is
 /// of the path's rate, up to a limit (ours).
 const HEAVY: (f64, f64) = (1.05, 1.6);

@@ -157,7 +157,7 @@ pub(super) fn combine(first: Outcome, second: Outcome) -> Outcome {
         ShapeCause::ParallelLinks | ShapeCause::MacAggregation | ShapeCause::Grants => {
             reported_apart(*long, &short, cause)
         }
-        // Batches bend trains as buckets do, and the first part has looked for one with that in mind.
+        // Batches bend trains as buckets do; the first part has looked for one with that in mind.
         ShapeCause::TokenBucket if batches(&short) => named(*short, &long, cause),
         ShapeCause::TokenBucket if short.limited_by != Limit::Shaper => reported_apart(*long, &short, cause),
         ShapeCause::ReceiveBatching if !agree(&short, &long) => reported_apart(*long, &short, cause),
