@@ -37,6 +37,9 @@ const HEAVY: (f64, f64) = (1.05, 1.6);
 const LIGHT: (f64, f64) = (0.65, 2.0);
 const SURE: f64 = 0.625;
 const CREDIBLE: f64 = 0.7;
+/// The error of all trains is at least this share of what delays that wander within them make of it
+/// (ours: blocks of a train share their ends).
+const WITHIN: f64 = 0.8;
 /// Spread of single trains from which no value is certain, as a share of the path's rate (ours).
 const BURSTY: f64 = 0.15;
 /// The same for what the trains say more with what lies between their backlogged periods (ours).
@@ -209,6 +212,13 @@ pub(crate) fn narrow(trains: &[TrainSlope], available: f64) -> Option<Capacity> 
     Some(Capacity::Narrow { rate, error })
 }
 
+/// How fast the variance of delays grows within trains, seconds.
+pub(crate) fn wander<'a>(trains: impl Iterator<Item = &'a TrainSlope>) -> f64 {
+    let backlogged = trains.filter(|train| train.backlogged_time > 0.0);
+    let of: Vec<f64> = backlogged.map(|train| train.growth_error.powi(2) * train.backlogged_time).collect();
+    narrows_stat::mean(&of).filter(|wander| wander.is_finite()).unwrap_or(0.0)
+}
+
 /// Highest arrival rate: what the narrow link lets through at least.
 pub(crate) fn fastest(trains: &[TrainSlope]) -> Option<f64> {
     trains.iter().map(|train| train.rate_out).reduce(f64::max)
@@ -216,9 +226,9 @@ pub(crate) fn fastest(trains: &[TrainSlope]) -> Option<f64> {
 
 /// Trains that the narrow link lets through, and not far below the turning point: there delays are
 /// steadier than the model says.
-fn near(trains: &[TrainSlope], available: f64, scale: f64, idle: f64) -> Vec<(usize, &TrainSlope)> {
+fn near(trains: &[TrainSlope], (lowest, available): (f64, f64), scale: f64, idle: f64) -> Vec<(usize, &TrainSlope)> {
     let top = (PASSES * scale).max(available + PAST * scale);
-    let range = (available - (BELOW + idle) * scale)..=top;
+    let range = (lowest - (BELOW + idle) * scale)..=top;
     trains
         .iter()
         .enumerate()
@@ -253,10 +263,13 @@ pub(crate) fn pooled(trains: &[TrainSlope], start: f64, scale: f64, capacity: Ca
 
 /// The same with what lies between the backlogged periods counting by `idle` of its time.
 fn fit_all(trains: &[TrainSlope], start: f64, scale: f64, capacity: Capacity, idle: f64) -> Option<PooledEstimate> {
-    let mut available = start;
+    let (mut available, mut lowest) = (start, start);
     let mut result = None;
     for _ in 0..ROUNDS {
-        let near = near(trains, available, scale, idle);
+        // A train that counted once goes on to: few trains far above may put the turning point so
+        // low that others count, which put it up again, and so on without an end.
+        lowest = available.min(lowest);
+        let near = near(trains, (lowest, available), scale, idle);
         let Some(found) = posterior(&near, available, scale, capacity, idle) else {
             break;
         };
@@ -350,12 +363,18 @@ fn average(
     let above: Vec<&(usize, &TrainSlope)> =
         near.iter().filter(|(_, train)| is_above(train, available, scale, idle)).collect();
     let overload = above.iter().map(|(_, train)| train.rate - available).sum::<f64>() / above.len().max(1) as f64;
+    // How delays wander within trains is known better than how few trains differ, which may agree by
+    // chance.
+    let within = wander(above.iter().map(|(_, train)| *train));
+    let time: f64 = above.iter().map(|(_, train)| train.backlogged_time).sum();
+    let by_wander = WITHIN * capacity * (within / time).sqrt();
+    let spread_error = if by_wander.is_finite() { variance.sqrt().max(by_wander) } else { variance.sqrt() };
     let per_train = above.iter().map(|(index, train)| (*index, train.whole(capacity, idle).0.max(0.0)));
     let train_spread = (variance * above.len() as f64).sqrt().max(RESOLUTION * scale);
     Some(PooledEstimate {
         available: available + LEAST_OF_TWO * several * train_spread,
         several: several * train_spread,
-        spread_error: variance.sqrt(),
+        spread_error,
         capacity_error: mean(&|conditional_fit| (conditional_fit.available - available).powi(2)).sqrt(),
         dof: narrows_stat::weighted_dof(lengths).min(above.len().saturating_sub(1) as f64),
         capacity,

@@ -3,6 +3,7 @@
 use narrows_units::BitRate;
 
 use super::super::answer::Ending;
+use super::super::pooled::wander;
 use super::super::sizes::SHORTEST;
 use super::super::train::TrainSlope;
 use super::{AT_MAX, Machine, Phase, RETRY_LIMIT};
@@ -132,8 +133,6 @@ impl Machine {
     /// as the host can has gaps of its own making: their delays wander a hundred times as fast.
     pub(super) fn wander(&self) -> f64 {
         let top = PLAIN * self.scale().rate;
-        let trains = self.seen.trains.iter().filter(|train| train.backlogged_time > 0.0 && train.rate <= top);
-        let of: Vec<f64> = trains.map(|train| train.growth_error.powi(2) * train.backlogged_time).collect();
-        narrows_stat::mean(&of).filter(|wander| wander.is_finite()).unwrap_or(0.0)
+        wander(self.seen.trains.iter().filter(|train| train.rate <= top))
     }
 }

@@ -22,6 +22,10 @@ const HEADED: f64 = 1.2;
 /// A train that exceeds the estimate by this share of the path's rate builds its queue by itself
 /// (ours).
 const OWN_QUEUE: f64 = 0.2;
+/// The queue of a train stood for this share of its time at least (ours).
+const STOOD: f64 = 0.4;
+/// No more is drained than from a tight link so many times as fast as the narrow one (ours).
+const FASTER: f64 = 2.0;
 
 impl Machine {
     /// Rates that grow geometrically from below the turning point to above it.
@@ -135,11 +139,17 @@ impl Machine {
     }
 
     /// By how much a train goes below the turning point to drain a standard deviation of what the
-    /// traffic of others adds to the queue within it, bit/s.
+    /// traffic of others adds to the queue within it, bit/s. None where the last train's queue was
+    /// gone too soon: a turning point that is believed too low would never be seen again.
     fn drain(&self, found: &PooledEstimate) -> f64 {
-        let rate = self.available.max(0.02 * self.scale().rate);
+        let scale = self.scale().rate;
+        let last = self.seen.trains.last();
+        if last.is_none_or(|last| !last.backlogged || last.backlogged_time < STOOD * last.send_time) {
+            return 0.0;
+        }
+        let rate = self.available.max(0.02 * scale);
         let length = self.packets as f64 * self.packet_bits() / rate;
-        found.capacity * (self.wander() / length).sqrt()
+        found.capacity.min(FASTER * scale) * (self.wander() / length).sqrt()
     }
 
     /// The path's rate, as far as this sender goes.
