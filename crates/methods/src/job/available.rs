@@ -14,7 +14,7 @@ use narrows_probe::budget::{Cost, lasts};
 use narrows_probe::contract::{Estimator, Event, Step};
 use narrows_probe::facts::{Answering, PathFacts};
 use narrows_probe::observations::{AnalyseError, Observations, Replayable, replay};
-use narrows_probe::outcome::{Estimate, Finding, Outcome, Reason};
+use narrows_probe::outcome::{Confidence, Estimate, Finding, Outcome, Reason};
 use narrows_probe::probes::Probe;
 use narrows_probe::registry::{
     Activity, Classification, Deployment, Imposes, Method, MethodInfo, Methodology, Needs, ParamError, Privilege,
@@ -64,18 +64,20 @@ static INFO: MethodInfo = MethodInfo {
     // What the first two impose, and of the third what fits into its time.
     imposes: Imposes {
         typical_octets: 1_500_000,
-        max_octets: 845_000_000,
+        max_octets: 825_000_000,
         typical_time: Duration::from_secs(4),
-        max_time: Duration::from_secs(63),
+        max_time: Duration::from_secs(31),
         fills_path: false,
     },
     parameters: slope::PARAMETERS,
     manual: include_str!("available.md"),
 };
 
-/// Octets after which no further round of the capacity's begins: a share of what the trains will
-/// cost (ours).
+/// Octets after which no further round of the capacity's begins; octets and time after which it is
+/// told to stop: shares of what the trains will cost (ours).
 const CAPACITY_OCTETS: &str = "600 kB";
+const CAPACITY_MOST: u64 = 5_000_000;
+const CAPACITY_TIME: Duration = Duration::from_secs(3);
 /// Parameters that say what the capacity would, or ask for something else than the usual run.
 const NO_CAPACITY: [&str; 6] = ["narrow", "capacity", "start", "mode", "octets", "trains"];
 
@@ -93,7 +95,11 @@ struct Joined {
 }
 
 enum UnderWay {
-    Capacity,
+    /// Octets that it may still send, and when its time is over.
+    Capacity {
+        left: u64,
+        until: Stamp<Sender>,
+    },
     First,
     /// The first one's answer, and when the second one's time is over.
     Second {
@@ -131,7 +137,7 @@ impl Joined {
         let answered = facts.answering == Answering::Server;
         match self.capacity.as_mut().filter(|_| answered) {
             Some(capacity) => {
-                self.under_way = UnderWay::Capacity;
+                self.under_way = UnderWay::Capacity { left: CAPACITY_MOST, until: now + CAPACITY_TIME };
                 let step = capacity.step(now, Event::Started(facts));
                 self.after_capacity(now, step, false)
             }
@@ -141,9 +147,13 @@ impl Joined {
 
     /// The capacity's step, or the trains' first one.
     fn after_capacity(&mut self, now: Stamp<Sender>, step: Step, stopped: bool) -> Step {
-        let Step::Done(outcome) = step else { return step };
+        let outcome = match self.within_brief(now, step) {
+            Step::Done(outcome) => outcome,
+            step => return step,
+        };
         self.under_way = UnderWay::First;
-        self.known = outcome.estimate().cloned();
+        // One that was cut short, or is not sure of itself, bounds nothing.
+        self.known = outcome.estimate().filter(|known| known.confidence > Confidence::Low).cloned();
         let mut params = self.params.clone();
         if let Some(narrow) = self.known.as_ref().and_then(narrow) {
             params.set("narrow", format!("{} bit/s", narrow.bps()));
@@ -160,6 +170,23 @@ impl Joined {
             Step::Done(outcome) => self.after_first(now, outcome, false),
             step => step,
         }
+    }
+
+    /// The capacity's step, or its answer if the step would take too long or too many octets.
+    fn within_brief(&mut self, now: Stamp<Sender>, step: Step) -> Step {
+        let (UnderWay::Capacity { left, until }, Some(capacity)) = (&mut self.under_way, &mut self.capacity) else {
+            return step;
+        };
+        let (octets, ends) = match &step {
+            Step::Send(Probe::Train(train)) => (train.ip_octets(), now + lasts(&step)),
+            Step::Wait { until } => (0, *until),
+            Step::Send(_) | Step::Done(_) => return step,
+        };
+        if octets <= *left && ends <= *until {
+            *left -= octets;
+            return step;
+        }
+        capacity.step(now, Event::Stop(Reason::TimeSpent))
     }
 
     /// No more than the capacity.
@@ -223,11 +250,11 @@ impl Estimator for Joined {
             return self.begin(now, facts);
         }
         match (&self.under_way, &mut self.capacity) {
-            (UnderWay::Capacity, Some(capacity)) => {
+            (UnderWay::Capacity { .. }, Some(capacity)) => {
                 let step = capacity.step(now, event);
                 self.after_capacity(now, step, stopped)
             }
-            (UnderWay::Capacity | UnderWay::First, _) => match self.first.step(now, event) {
+            (UnderWay::Capacity { .. } | UnderWay::First, _) => match self.first.step(now, event) {
                 Step::Done(outcome) => self.after_first(now, outcome, stopped),
                 step => step,
             },
@@ -244,7 +271,7 @@ impl Replayable for Joined {
 
     fn replay_step(&mut self, asked: &Probe) -> bool {
         match self.under_way {
-            UnderWay::Capacity | UnderWay::First => self.first.replay_step(asked),
+            UnderWay::Capacity { .. } | UnderWay::First => self.first.replay_step(asked),
             UnderWay::Second { .. } => self.second.replay_step(asked),
         }
     }

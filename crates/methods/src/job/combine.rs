@@ -43,6 +43,9 @@ pub(super) fn cap_by(known: &Estimate, outcome: &mut Outcome) {
         rate.high = rate.high.min(capacity.high).max(rate.value);
         rate.low = rate.low.min(if beyond { capacity.low } else { rate.value });
     });
+    if shaped {
+        estimate.caveats.retain(|caveat| !matches!(caveat, Caveat::BucketNotExcluded { .. }));
+    }
     if beyond && shaped && !estimate.caveats.iter().any(|caveat| matches!(caveat, Caveat::Shaped)) {
         estimate.caveats.push(Caveat::Shaped);
         estimate.limited_by = Limit::Shaper;
