@@ -1,6 +1,6 @@
 //! Who spent what: by day, and within the last minute.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
 use narrows_units::Octets;
@@ -25,6 +25,8 @@ pub struct Booking {
 pub struct Ledger {
     spent: BTreeMap<(i64, Why), u64>,
     open: BTreeMap<JobId, Booking>,
+    /// Days into which a step of the clock led before they came.
+    opened_by_step: BTreeSet<i64>,
 }
 
 impl Ledger {
@@ -39,6 +41,7 @@ impl Ledger {
         self.open.insert(job, booking);
         let oldest = booking.day - KEPT_DAYS;
         self.spent.retain(|(day, _), _| *day >= oldest);
+        self.opened_by_step.retain(|day| *day >= oldest);
     }
 
     /// Settles after it ended: `None` keeps what was booked. A job that is not open has no effect.
@@ -52,11 +55,21 @@ impl Ledger {
     }
 
     /// A step of the clock led from one day to another. The new day begins with what the old one
-    /// spent, so that no step opens a fresh budget.
+    /// spent, so that no step opens a fresh budget. A step back from a day that only a step had
+    /// opened takes that day's spending along: when the day comes, its budget is its own.
     pub fn stepped(&mut self, from: i64, to: i64) {
+        if to > from && Why::ALL.iter().all(|why| !self.spent.contains_key(&(to, *why))) {
+            self.opened_by_step.insert(to);
+        }
         for why in Why::ALL {
             let carried = self.spent(from, why).max(self.spent(to, why));
             self.spent.insert((to, why), carried.count());
+        }
+        if to < from && self.opened_by_step.remove(&from) {
+            self.spent.retain(|(day, _), _| *day != from);
+            for booking in self.open.values_mut().filter(|booking| booking.day == from) {
+                booking.day = to;
+            }
         }
     }
 
@@ -146,6 +159,13 @@ mod tests {
         ledger.book(JobId::new(2), booking(6, 20));
         ledger.stepped(6, 5);
         assert_eq!(ledger.spent(5, Why::Cadence), Octets::new(120));
+        assert_eq!(ledger.spent(6, Why::Cadence), Octets::new(0), "that day has not come");
+        ledger.settle(JobId::new(2), Some(Octets::new(5)));
+        assert_eq!(ledger.spent(5, Why::Cadence), Octets::new(105), "what ends after the step back is settled too");
+        // A day that came by itself keeps what it spent.
+        ledger.book(JobId::new(3), booking(6, 40));
+        ledger.stepped(6, 5);
+        assert_eq!(ledger.spent(6, Why::Cadence), Octets::new(40));
     }
 
     #[test]
