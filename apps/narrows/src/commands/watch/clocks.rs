@@ -18,15 +18,15 @@ pub(super) enum Jump {
 /// One look at all three clocks, in ns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Look {
-    monotonic: i64,
-    boot: i64,
-    wall: i64,
+    pub(super) monotonic: i64,
+    pub(super) boot: i64,
+    pub(super) wall: i64,
 }
 
 /// Notices what they do.
-#[derive(Debug)]
 pub(super) struct Clocks {
     last: Look,
+    read: Box<dyn FnMut() -> Look>,
 }
 
 impl Look {
@@ -48,14 +48,25 @@ pub(super) fn now() -> Moment {
 }
 
 impl Clocks {
+    /// Those of this machine.
     pub(super) fn new() -> Self {
-        Self { last: Look::now() }
+        Self::read_by(Look::now)
+    }
+
+    /// Others: a test sets them as it likes.
+    pub(super) fn read_by(mut read: impl FnMut() -> Look + 'static) -> Self {
+        Self { last: read(), read: Box::new(read) }
+    }
+
+    /// When they were looked at last.
+    pub(super) fn looked(&self) -> Moment {
+        self.last.moment()
     }
 
     /// Now, and what happened since the last look. Nothing that carries a time may be taken in
     /// between: it would be told by the wrong clock.
     pub(super) fn look(&mut self) -> (Moment, Vec<Jump>) {
-        let now = Look::now();
+        let now = (self.read)();
         (now.moment(), self.jumps(now))
     }
 
@@ -135,7 +146,7 @@ mod tests {
     #[test]
     fn sleep_and_steps_are_told_apart() {
         const SECOND: i64 = 1_000_000_000;
-        let mut clocks = Clocks { last: Look { monotonic: 0, boot: 0, wall: 50 * SECOND } };
+        let mut clocks = Clocks::read_by(|| Look { monotonic: 0, boot: 0, wall: 50 * SECOND });
         let at = |monotonic: i64, boot: i64, wall: i64| Look {
             monotonic: monotonic * SECOND,
             boot: boot * SECOND,

@@ -29,7 +29,7 @@ use uuid::Uuid;
 use self::egress::EgressLooks;
 use self::targets::{ALERTS, restored};
 use self::threads::Threads;
-use super::clocks::{self, Clocks, Jump};
+use super::clocks::{Clocks, Jump};
 use super::events;
 use super::host::Host;
 use super::jobs::Done;
@@ -102,7 +102,7 @@ impl Engine {
         (sender, stop): (&Sender<Message>, &Arc<AtomicBool>),
     ) -> Result<Self, Failure> {
         let (threads, ends) = Threads::new();
-        let engine = Self::new(settings, zone, lines, keep, threads, clocks::now());
+        let engine = Self::new(settings, zone, lines, keep, threads, Clocks::new());
         ends.start(sender, stop)?;
         Ok(engine)
     }
@@ -114,8 +114,9 @@ impl Engine {
         lines: Lines,
         (mut keep, notices): (Box<dyn Keep>, Box<dyn Notices>),
         threads: Threads,
-        now: Moment,
+        clocks: Clocks,
     ) -> Self {
+        let now = clocks.looked();
         let mut alerts: Alerts = restored(&mut *keep, ALERTS).unwrap_or_default();
         alerts.set_rules(settings.rules.clone());
         let mut engine = Self {
@@ -124,7 +125,7 @@ impl Engine {
             alerts,
             rules: settings.rules,
             zone,
-            clocks: Clocks::new(),
+            clocks,
             host: Host::default(),
             egress: EgressLooks::default(),
             keep,
@@ -156,7 +157,7 @@ impl Engine {
         reload: Option<&Reload>,
         stop: &AtomicBool,
     ) {
-        let end = duration.map(|duration| clocks::now().boot.after(duration));
+        let end = duration.map(|duration| self.now().boot.after(duration));
         let mut watchdog = service::Watchdog::new();
         service::is_ready();
         while !stop.load(Ordering::Relaxed) && !self.lines.closed() {
@@ -185,7 +186,7 @@ impl Engine {
 
     /// Takes in what ends at once; the other jobs are lost.
     pub(super) fn end(&mut self, messages: &Receiver<Message>) {
-        let until = clocks::now().boot.after(LAST_WORDS);
+        let until = self.now().boot.after(LAST_WORDS);
         while !self.running.is_empty() {
             let left = until.since(self.now().boot);
             let Ok(message) = messages.recv_timeout(left) else { break };

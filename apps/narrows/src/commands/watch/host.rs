@@ -27,6 +27,12 @@ struct Minute {
 }
 
 impl Host {
+    /// One that is never read.
+    #[cfg(test)]
+    pub(super) fn unread() -> Self {
+        Self { last: Some((BootTime::from_millis(u64::MAX), CounterReading::now(None))), ..Self::default() }
+    }
+
     /// Reads this host, if the last reading is old enough.
     pub(super) fn look(&mut self, now: Moment) {
         if self.last.as_ref().is_some_and(|(at, _)| now.boot.since(*at) < EVERY) {

@@ -1,7 +1,7 @@
 //! One echo per second and target, from one thread, put together to minutes and to blocks of ten
 //! seconds.
 
-mod collect;
+pub(super) mod collect;
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;

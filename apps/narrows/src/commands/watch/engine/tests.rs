@@ -12,6 +12,7 @@ use narrows_watch::schedule::PathEvent;
 use narrows_watch::{Reading, Signal, WallTime};
 use narrows_web::Live;
 
+use super::super::clocks::Look;
 use super::super::keep::Memory;
 use super::super::stored::Stored;
 use super::super::{resolve, settings};
@@ -19,6 +20,7 @@ use super::threads::Ends;
 use super::*;
 
 mod clock;
+mod year;
 
 const START_MS: i64 = 1_795_392_000_000;
 
@@ -76,10 +78,17 @@ fn narrow(hosts: &[&str]) -> Settings {
     settings
 }
 
+/// Clocks that stand still.
+fn stopped(at: Moment) -> Clocks {
+    let boot = i64::try_from(at.boot.millis()).unwrap() * 1_000_000;
+    Clocks::read_by(move || Look { monotonic: boot, boot, wall: at.wall.millis() * 1_000_000 })
+}
+
 fn engine(settings: Settings, keep: Box<dyn Keep>, now: Moment) -> (Engine, Ends) {
     let (threads, ends) = Threads::new();
     let zone = Zone::fixed(0);
-    let mut engine = Engine::new(settings, zone.clone(), Lines::unread(zone), (keep, Box::new(Nobody)), threads, now);
+    let lines = Lines::unread(zone.clone());
+    let mut engine = Engine::new(settings, zone, lines, (keep, Box::new(Nobody)), threads, stopped(now));
     for (id, number) in engine.subjects.keys().copied().collect::<Vec<_>>().into_iter().zip(1_u8..) {
         engine.take(Message::Resolved(id, vec![[127, 0, 0, number].into()]), now);
     }

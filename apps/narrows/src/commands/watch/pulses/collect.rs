@@ -14,7 +14,7 @@ use narrows_watch::{BootTime, Moment, WallTime};
 
 /// What is complete.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Closed {
+pub(in super::super) enum Closed {
     /// Ten seconds.
     Block {
         /// Their end.
@@ -29,7 +29,7 @@ pub(super) enum Closed {
 
 /// Pulses that were sent lately.
 #[derive(Debug, Default)]
-pub(super) struct Collector {
+pub(in super::super) struct Collector {
     /// By number: when it was sent, and its answer.
     pulses: BTreeMap<u32, (BootTime, Option<Duration>)>,
     /// When those were sent that are left out beside jobs of ours.
@@ -55,7 +55,7 @@ impl Collector {
     }
 
     /// One was sent. Beside a job of ours it says nothing of the path, and is not counted.
-    pub(super) fn sent(&mut self, number: u32, at: BootTime, loaded: bool) {
+    pub(in super::super) fn sent(&mut self, number: u32, at: BootTime, loaded: bool) {
         self.last_answer.get_or_insert(at);
         if loaded {
             self.left_out.push(at);
@@ -65,7 +65,7 @@ impl Collector {
     }
 
     /// One was answered.
-    pub(super) fn answered(&mut self, number: u32, round_trip: Duration) {
+    pub(in super::super) fn answered(&mut self, number: u32, round_trip: Duration) {
         if let Some((at, answer)) = self.pulses.get_mut(&number) {
             *answer = Some(round_trip);
             self.last_answer = self.last_answer.max(Some(*at));
@@ -73,7 +73,7 @@ impl Collector {
     }
 
     /// What is complete at `now`: late answers are waited for.
-    pub(super) fn close(&mut self, now: Moment) -> Vec<Closed> {
+    pub(in super::super) fn close(&mut self, now: Moment) -> Vec<Closed> {
         let mut closed = Vec::new();
         if let Some(span) = self.complete(self.blocks_until, BLOCK_MS, now) {
             closed.push(self.block_of(span));
