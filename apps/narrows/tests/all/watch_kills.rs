@@ -34,6 +34,8 @@ struct Left {
     printed: BTreeMap<(Signal, i64), f64>,
     /// By local day and share: what the store says was spent, and what ended runs sent.
     spent: BTreeMap<(i64, &'static str), (u64, u64)>,
+    /// The highest capacity that was measured, in bit/s: loopback has more than is assumed.
+    capacity_bps: f64,
     lost: usize,
     /// Runs of which nobody knows what they sent, and kills after which more was booked than sent.
     unknown: usize,
@@ -142,6 +144,8 @@ fn look(left: &mut Left, store: &Path, kill: u32) {
         };
         assert!(points.len() == 1 && same(&points[0]), "kill {kill}: {signal} of {at_ms}: {value}, stored: {points:?}");
     }
+    let capacities = reader.series_every(target, Signal::Capacity, all, Duration::from_millis(1)).expect("readable");
+    left.capacity_bps = capacities.iter().filter_map(|point| point.value).fold(left.capacity_bps, f64::max);
     let runs = reader.runs(Some(target), all, usize::MAX).expect("readable");
     budget(left, &opened, &runs, (target, now), kill);
 }
@@ -164,11 +168,19 @@ fn budget(left: &mut Left, store: &Store, runs: &[Run], (target, now): (TargetId
         assert!(booked >= of_runs, "kill {kill}: {why:?}: {of_runs} octets sent, {booked} booked");
         let lost = |(booked, sent): (u64, u64)| booked - sent;
         let more = lost((booked, of_runs)).checked_sub(lost(before));
-        assert!(more.is_some_and(|more| more <= MINUTE_OCTETS), "kill {kill}: {why:?}: {before:?}, {booked} {of_runs}");
+        let most = booking(left.capacity_bps);
+        assert!(
+            more.is_some_and(|more| more <= most),
+            "kill {kill}: {why:?}: {before:?}, {booked} {of_runs}, {most} at most"
+        );
         left.unsettled += usize::from(more != Some(0));
     }
     left.unknown = runs.iter().filter(|run| run.octets.is_none()).count();
 }
 
-/// No job is booked with more: 1 % of the 100 Mbit/s that a path is assumed to have, for a minute.
-const MINUTE_OCTETS: u64 = 7_500_000;
+/// No job is booked with more: the minute of a path of 100 Mbit/s at 1 %; or a slice, of half as
+/// much again as slices usually take, which grows with the fourth root of the capacity.
+fn booking(capacity_bps: f64) -> u64 {
+    let slice = 1.5 * 1.3e6 * (capacity_bps / 1e8).sqrt().sqrt();
+    narrows_units::rounded(slice).max(7_500_000)
+}
