@@ -27,11 +27,20 @@ pub(super) struct Stored {
     numbers: Numbers,
     names: BTreeMap<TargetId, String>,
     maintained: Option<BootTime>,
+    /// Whether it was said that the store cannot be written.
+    degraded: bool,
 }
 
 impl Stored {
     pub(super) fn new(writer: Writer, live: Live) -> Self {
-        Self { writer, numbers: Numbers::new(live.clone()), live, names: BTreeMap::new(), maintained: None }
+        Self {
+            writer,
+            numbers: Numbers::new(live.clone()),
+            live,
+            names: BTreeMap::new(),
+            maintained: None,
+            degraded: false,
+        }
     }
 
     /// A store that cannot write now goes on in memory; the pages say so until it writes again.
@@ -156,6 +165,14 @@ impl Keep for Stored {
         }
         let health = self.writer.health();
         self.numbers.store(health.size_octets, health.degraded.is_some(), now);
+        if health.degraded.is_some() != self.degraded {
+            self.degraded = !self.degraded;
+            let text = health.degraded.as_ref().map_or_else(
+                || "the store is written again".to_owned(),
+                |why| format!("the store cannot be written now ({why}): measuring goes on, and rows wait in memory"),
+            );
+            crate::output::complain(&text);
+        }
         self.live.fault(STORE, health.degraded);
     }
 
