@@ -5,5 +5,6 @@
 mod embedded;
 mod kills;
 mod nats;
+mod operator;
 mod suite;
 mod world;
