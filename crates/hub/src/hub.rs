@@ -27,7 +27,7 @@ use std::time::Duration;
 use narrows_bus::{Bus, Settings as BusSettings};
 use narrows_fleet::keys::Name;
 use narrows_fleet::message::BusAddress;
-use narrows_record::{AgentState, Record, Token};
+use narrows_record::{Agent, AgentState, Record, Token};
 use narrows_watch::Zone;
 use tokio::sync::{Mutex, Notify};
 use tokio::task::JoinSet;
@@ -47,6 +47,7 @@ use crate::hub::telling::Telling;
 use crate::hub::tomography::Tomography;
 use crate::keys::Keys;
 use crate::token::JoinToken;
+use crate::tokens::Tokens;
 
 /// Unix time in ms; tests have their own.
 pub type Clock = Arc<dyn Fn() -> i64 + Send + Sync>;
@@ -87,6 +88,8 @@ pub struct Parts {
     pub zone: Zone,
     /// What time it is.
     pub clock: Clock,
+    /// What it signs for NATS in operator mode.
+    pub tokens: Option<Arc<Tokens>>,
     /// Where news go.
     pub tell: Tell,
     /// What revoking does on the bus.
@@ -133,6 +136,7 @@ pub struct Hub {
     /// Counts whatever changes what pages show of paths.
     changes: AtomicU64,
     pub(crate) clock: Clock,
+    tokens: Option<Arc<Tokens>>,
     tell: Tell,
     cut: Cut,
 }
@@ -179,6 +183,7 @@ impl Hub {
             news: Notify::new(),
             changes: AtomicU64::new(0),
             clock: parts.clock,
+            tokens: parts.tokens,
             tell: parts.tell,
             cut: parts.cut,
         };
@@ -255,6 +260,12 @@ impl Hub {
         self.end(name, AgentState::Left, name.as_str(), "agent.left").await
     }
 
+    /// Where an agent finds the bus, and what it shows there.
+    pub(crate) fn bus_of(&self, agent: &Agent) -> BusAddress {
+        let of_tokens = self.tokens.as_ref().map(|tokens| tokens.address(agent, &self.bus_address, self.now()));
+        of_tokens.unwrap_or_else(|| self.bus_address.clone())
+    }
+
     async fn end(&self, name: &Name, state: AgentState, who: &str, what: &str) -> Result<()> {
         let agent = self.directory.get(name).ok_or_else(|| Error::Missing(format!("agent \"{name}\"")))?;
         self.record.set_state(name, state).await?;
@@ -273,6 +284,10 @@ impl Hub {
     /// inspects leases.
     /// Each on its own: a plan for thousands takes seconds.
     pub async fn run(self: &Arc<Self>) {
+        if let Some(tokens) = &self.tokens {
+            // The servers may have been away when somebody was revoked.
+            tokens.tell_revoked(self.now());
+        }
         let mut tasks = JoinSet::new();
         let of = || Arc::clone(self);
         let [ingest, hear, plan, locate, tidy, inspect] = [of(), of(), of(), of(), of(), of()];

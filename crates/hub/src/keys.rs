@@ -4,6 +4,7 @@
 //! |-|-|
 //! | `key.pem`, `cert.pem` | TLS; agents know the hash of the key |
 //! | `sign.seed` | signs plans and orders; on NATS, also the hub's own key |
+//! | `nats-operator.seeds` | signs the tokens of NATS's operator mode; there if its owner made it |
 //! | `tenant.secret` | from which all keys between agents follow |
 //! | `view.token` | for whoever reads the pages from another machine |
 //! | `hub.json` | where the hub is, for `narrows fleet` |
@@ -14,6 +15,7 @@ use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 use narrows_bus::Key;
+use narrows_bus::nats::Operator;
 use narrows_fleet::message::Signed;
 use narrows_wire::fleet_key::{Secret, SecretError};
 use rcgen::{CertificateParams, KeyPair, PublicKeyData as _};
@@ -32,6 +34,8 @@ pub struct Keys {
     pub key_hash: [u8; 32],
     /// Signs plans and orders.
     pub sign: Key,
+    /// Signs the tokens of NATS's operator mode, if there is one.
+    pub operator: Option<Operator>,
     /// From which all keys between agents follow.
     pub tenant: Secret,
     /// What people show who read the pages from another machine.
@@ -51,9 +55,7 @@ impl Keys {
     /// Reads the secrets of a directory, and makes those that are missing. `names` are the names
     /// and addresses of a new certificate.
     pub fn open(folder: &Path, names: &[String]) -> Result<Self> {
-        let mut builder = DirBuilder::new();
-        builder.recursive(true).mode(0o700);
-        builder.create(folder).map_err(|error| fault(folder, &error))?;
+        make(folder)?;
         let key = folder.join("key.pem");
         let pem = kept(&key, || Ok(KeyPair::generate().map_err(|error| fault(&key, &error))?.serialize_pem()))?;
         let pair = KeyPair::from_pem(&pem).map_err(|error| fault(&key, &error))?;
@@ -64,6 +66,8 @@ impl Keys {
         })?;
         let seed = folder.join("sign.seed");
         let sign = Key::from_seed(kept(&seed, || Ok(Key::new().seed()))?.trim());
+        let operator = folder.join(OPERATOR);
+        let operator = operator.exists().then(|| read_operator(&operator)).transpose()?;
         let secret = folder.join("tenant.secret");
         let tenant = kept(&secret, || Ok(hex::to_text(&random::<32>()?)))?;
         let view = kept(&folder.join("view.token"), || Ok(hex::to_text(&random::<20>()?)))?;
@@ -71,6 +75,7 @@ impl Keys {
             folder: folder.to_owned(),
             key_hash: Sha256::digest(pair.subject_public_key_info()).into(),
             sign: sign.map_err(|error| fault(&seed, &error))?,
+            operator,
             tenant: tenant.trim().parse().map_err(|error: SecretError| fault(&secret, &error.to_string()))?,
             view: view.trim().to_owned(),
         })
@@ -102,6 +107,30 @@ impl HubFile {
         let text = std::fs::read_to_string(&path).map_err(|error| fault(&path, &error))?;
         serde_json::from_str(&text).map_err(|error| fault(&path, &error))
     }
+}
+
+/// A directory for its owner alone.
+fn make(folder: &Path) -> Result<()> {
+    let mut builder = DirBuilder::new();
+    builder.recursive(true).mode(0o700);
+    builder.create(folder).map_err(|error| fault(folder, &error))
+}
+
+/// The keys of an operator of NATS, made if they are missing.
+pub(crate) fn operator_of(folder: &Path) -> Result<Operator> {
+    make(folder)?;
+    let path = folder.join(OPERATOR);
+    if !path.exists() {
+        write(&path, &Operator::new().seeds())?;
+    }
+    read_operator(&path)
+}
+
+const OPERATOR: &str = "nats-operator.seeds";
+
+fn read_operator(path: &Path) -> Result<Operator> {
+    let text = std::fs::read_to_string(path).map_err(|error| fault(path, &error))?;
+    Operator::from_seeds(&text).map_err(|error| fault(path, &error))
 }
 
 fn fault(path: &Path, why: &(impl ToString + ?Sized)) -> Error {

@@ -26,6 +26,7 @@ mod peer_keys;
 mod reach;
 mod server;
 mod token;
+mod tokens;
 
 use std::time::Duration;
 
@@ -40,6 +41,7 @@ pub use move_bus::move_bus;
 pub use narrows_site::wall_clock;
 pub use server::{Server, Settings};
 pub use token::JoinToken;
+pub use tokens::{Tokens, operator_settings};
 
 /// After a fault of the bus or the record, the same is tried again.
 const AGAIN: Duration = Duration::from_secs(2);

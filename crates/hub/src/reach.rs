@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use narrows_bus::{Bus, nats};
+use narrows_bus::{Bus, Permissions, nats};
 
 use crate::error::{Error, Result};
 use crate::keys::Keys;
@@ -11,7 +11,14 @@ use crate::keys::Keys;
 /// The hub's connection to NATS.
 pub(crate) async fn reach(keys: &Keys, servers: &[String]) -> Result<Arc<dyn Bus>> {
     let server = servers.join(",");
-    let options = nats::Options { key: Some(keys.sign.clone()), ..nats::Options::new(&server, "hub") };
+    let now_s = crate::wall_clock().as_secs();
+    let all = Permissions::all();
+    // The hub has the account's key, so its own token need not end.
+    let signed = |operator: &nats::Operator| {
+        operator.user(&keys.sign.public(), "hub", &all, nats::Validity::since(now_s.saturating_sub(60)))
+    };
+    let jwt = keys.operator.as_ref().map(signed);
+    let options = nats::Options { key: Some(keys.sign.clone()), jwt, ..nats::Options::new(&server, "hub") };
     Ok(Arc::new(nats::Client::connect(options).await?))
 }
 

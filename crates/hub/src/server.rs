@@ -19,6 +19,7 @@ use crate::error::{Error, Result};
 use crate::hub::{Clock, Hub, Parts};
 use crate::keys::Keys;
 use crate::reach::{connected, reach, without_user};
+use crate::tokens::Tokens;
 
 /// How a hub is to run.
 #[derive(Debug, Clone)]
@@ -90,6 +91,11 @@ impl Server {
             connected(&**left).await?;
         }
         let (feed, cutter) = (Feed::default(), embedded.clone());
+        let of_fleet = (&settings.tenant, settings.bus_octets);
+        let operator = keys.operator.as_ref().filter(|_| !settings.nats.is_empty());
+        let tokens = operator.and_then(|own| Tokens::new(own, of_fleet, &bucket, &settings.nats, &directory));
+        let (signing, clock) = (tokens.clone(), clock());
+        let now = Arc::clone(&clock);
         let news = feed.clone();
         let parts = Parts {
             keys,
@@ -105,10 +111,14 @@ impl Server {
             url: url.clone(),
             channels: settings.channels.clone(),
             zone: settings.zone.clone(),
-            clock: clock(),
+            clock,
+            tokens,
             tell: Arc::new(move |kind, text| news.say(kind, &text)),
             cut: Arc::new(move |key| {
                 cutter.as_ref().map(|bus| bus.cut(key));
+                if let Some(tokens) = &signing {
+                    tokens.tell_revoked(now());
+                }
             }),
         };
         Ok(Self { site, hub: Hub::open(parts).await?, feed, bus: embedded, url })

@@ -7,6 +7,7 @@ mod store;
 
 use std::path::PathBuf;
 
+use narrows_units::Octets;
 use serde_json::json;
 
 use self::moves::MoveArgs;
@@ -62,6 +63,21 @@ enum HubCommand {
         #[command(flatten)]
         place: PlaceArgs,
     },
+    /// Make the keys of an operator of NATS, and print what the file of its servers needs
+    ///
+    /// Servers in operator mode take in whoever joined, by a token that the hub signs: nobody edits
+    /// a list of users, and a revoked agent is cut at once. Put the text into the file of each
+    /// server, start them, and then the hub with --bus and the same state directory.
+    Operator {
+        /// Where the servers keep tokens
+        #[arg(long, value_name = "DIR", default_value = "/var/lib/nats/jwt")]
+        tokens: PathBuf,
+        /// What the hub's --bus-size is
+        #[arg(long, value_name = "OCTETS", default_value = "20 GB")]
+        bus_size: Octets,
+        #[command(flatten)]
+        place: PlaceArgs,
+    },
     /// Look whether state directory and record are sound; change nothing
     Check {
         #[command(flatten)]
@@ -88,6 +104,12 @@ pub(crate) fn run(args: &HubArgs) -> Result<Exit, Failure> {
         }
         Some(HubCommand::Move(args)) => moves::run(args),
         Some(HubCommand::Backup { file, place }) => store::copy(place, &format!("sqlite:{}", file.display())),
+        Some(HubCommand::Operator { tokens, bus_size, place }) => {
+            let (tenant, tokens) = (run::tenant(), tokens.display().to_string());
+            let text = narrows_hub::operator_settings(&place.state(), &tenant, bus_size.count(), &tokens);
+            output::write(&text.map_err(|error| store::failure(&error))?, None)?;
+            Ok(Exit::Valid)
+        }
         Some(HubCommand::Check { place }) => store::check(place),
     }
 }

@@ -33,6 +33,28 @@ fn a_revoked_agent_is_cut_within_a_second() {
     assert!(fleet.audit().iter().any(|(what, _)| what == "agent.revoked"), "{:?}", fleet.audit());
 }
 
+/// Nobody edits a list for a host that joins, and none for one that is thrown out.
+#[test]
+#[ignore = "lab: needs nats-server"]
+fn a_revoked_agent_is_cut_from_nats_in_operator_mode() {
+    let fleet = Fleet::with_operator(3);
+    let server = fleet.bus.clone().expect("there is NATS");
+    let port = server.rsplit(':').next().expect("a port");
+    within("all have plans", Duration::from_secs(60), || {
+        (0..3).all(|agent| fleet.own(agent)["plan_serial"].as_u64() > Some(0))
+    });
+    let [other, process] = [0, 1].map(|agent| fleet.agents[agent].process());
+    assert!(is_connected(process, port) && is_connected(other, port));
+    let revoked = fleet.ask(&["hub", "revoke", "h1"]);
+    assert_eq!(revoked.status.code(), Some(0), "{revoked:?}");
+    let cut = within("it is cut", Duration::from_secs(1), || !is_connected(process, port));
+    println!("cut {:.1} s after the command that revoked it", cut.as_secs_f64());
+    assert!(is_connected(other, port), "the others stay");
+    let state = fleet.path("hub");
+    let ended = run(&["fleet", "run", "h0", "h2", "--state", crate::common::text(&state), "--", "rtt"]);
+    assert_eq!(ended.status.code(), Some(0), "{ended:?}");
+}
+
 #[test]
 #[ignore = "lab: needs nats-server"]
 fn plans_that_the_hub_did_not_sign_for_this_agent_are_refused_and_audited() {

@@ -63,6 +63,7 @@ const PARTS: &[[&str; 2]] = &[
     ["hub", "revoke"],
     ["hub", "move"],
     ["hub", "backup"],
+    ["hub", "operator"],
     ["hub", "check"],
     ["fleet", "status"],
     ["fleet", "plan"],

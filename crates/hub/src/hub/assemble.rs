@@ -80,7 +80,7 @@ impl Hub {
             not_after_ms: now + VALID_MS,
             lease_generation: self.lease_generation,
             certificate: self.certificate(agent),
-            bus: matches!(self.bus_address, BusAddress::Nats { .. }).then(|| self.bus_address.clone()),
+            bus: matches!(self.bus_address, BusAddress::Nats { .. }).then(|| self.bus_of(agent)),
             seed: ground.mesh.seed,
             mesh_began_ms: ground.mesh.began_ms,
             place,

@@ -33,6 +33,7 @@ impl Hub {
         let agent = self.record.join(&token.hash(), &agent, now).await?;
         let text = format!("{} at {}, version {}", agent.name, agent.address, join.version);
         self.record.audit(agent.name.as_str(), "agent.joined", &text, now).await?;
+        let bus = self.bus_of(&agent);
         self.directory.add(agent.clone());
         self.changed();
         self.tell_agent(&agent);
@@ -41,7 +42,7 @@ impl Hub {
             agent: agent.name,
             tenant: self.tenant.clone(),
             hub_key: self.keys.sign.public(),
-            bus: self.bus_address.clone(),
+            bus,
             lease_generation: self.lease_generation,
         })
     }

@@ -89,6 +89,7 @@ fn parts(
         channels: channels.clone(),
         zone: Zone::fixed(0),
         clock: Arc::new(move || clock.load(Ordering::Relaxed)),
+        tokens: None,
         tell: Arc::new(move |kind, text| heard.lock().unwrap().push((kind, serde_json::from_str(&text).unwrap()))),
         cut: Arc::new(move |key| {
             server.cut(key);

@@ -57,7 +57,7 @@ pub(super) fn run(args: &RunArgs) -> Result<Exit, Failure> {
     umask(Mode::S_IRWXG | Mode::S_IRWXO);
     let state = args.place.state();
     std::fs::create_dir_all(&state).map_err(|error| Failure::host(format!("{}: {error}", state.display())))?;
-    let tenant = "default".parse().expect("a name");
+    let tenant = tenant();
     let (listen, hosts, bus_octets) = (args.listen, args.hosts.clone(), args.bus_size.count());
     let (channels, zone) = (channels(args.channels.as_deref())?, local_zone());
     let settings = Settings { listen, hosts, state, nats, bus_octets, tenant, channels, zone };
@@ -75,6 +75,11 @@ pub(super) fn run(args: &RunArgs) -> Result<Exit, Failure> {
         service::is_stopping();
         ended.map(|()| Exit::Valid)
     })
+}
+
+/// Whose fleet a hub is.
+pub(super) fn tenant() -> narrows_fleet::keys::Name {
+    "default".parse().expect("a name")
 }
 
 /// Says where the hub is. The line by which hosts join is for programs that ask, for people who

@@ -22,7 +22,7 @@ pub(crate) struct Part {
 }
 
 impl Part {
-    fn new(name: &str, home: &Path, command: impl Fn() -> Command + 'static) -> Self {
+    pub(crate) fn new(name: &str, home: &Path, command: impl Fn() -> Command + 'static) -> Self {
         let log = home.join(format!("{name}.log"));
         let mut part = Self { name: name.to_owned(), command: Box::new(command), child: None, log };
         part.start();
@@ -123,13 +123,27 @@ impl Fleet {
         Self::new(agents, true, false)
     }
 
+    /// With NATS in operator mode: the hub signs who may connect.
+    pub(crate) fn with_operator(agents: usize) -> Self {
+        let home = directory();
+        let (state, tokens) = (home.path().join("hub"), home.path().join("jwt"));
+        let words = ["hub", "operator", "--bus-size", "200 MB", "--state", text(&state), "--tokens", text(&tokens)];
+        let made = run(&words);
+        assert_eq!(made.status.code(), Some(0), "{made:?}");
+        std::fs::write(home.path().join(OPERATOR), made.stdout).expect("a temporary directory can be written");
+        Self::in_folder(home, agents, true, false)
+    }
+
     /// With NATS and PostgreSQL.
     pub(crate) fn large(agents: usize) -> Self {
         Self::new(agents, true, true)
     }
 
     fn new(agents: usize, on_nats: bool, on_postgres: bool) -> Self {
-        let home = directory();
+        Self::in_folder(directory(), agents, on_nats, on_postgres)
+    }
+
+    fn in_folder(home: tempfile::TempDir, agents: usize, on_nats: bool, on_postgres: bool) -> Self {
         let (nats_port, hub_port) = (free_port(), free_port());
         let nats = on_nats.then(|| nats(home.path(), nats_port));
         let postgres = on_postgres.then(Cluster::new);
@@ -258,16 +272,22 @@ pub(crate) fn loads(home: &Path) -> Vec<(u32, String, String)> {
     loads
 }
 
+/// What a server of NATS in operator mode is told.
+const OPERATOR: &str = "operator.conf";
+
 pub(crate) fn agent_name(number: usize) -> String {
     format!("h{number}")
 }
 
 pub(crate) fn nats(home: &Path, port: u16) -> Part {
-    let folder = home.join("nats");
+    let (folder, operator) = (home.join("nats"), home.join(OPERATOR));
     let server = Part::new("nats", home, move || {
         let program = if Path::new("/usr/sbin/nats-server").exists() { "/usr/sbin/nats-server" } else { "nats-server" };
         let mut command = Command::new(program);
         command.args(["-js", "-a", "127.0.0.1", "-p", &port.to_string(), "-sd", text(&folder)]);
+        if operator.exists() {
+            command.arg("-c").arg(&operator);
+        }
         command
     });
     let answers = || std::net::TcpStream::connect(("127.0.0.1", port)).is_ok();
