@@ -26,6 +26,7 @@ const PROGRAMS: &[(&str, &str)] = &[
     ("sshd", "openssh-server"),
     ("chromium-headless-shell", "chromium-headless-shell"),
     ("tmux", "tmux"),
+    ("faketime", "faketime"),
     ("promtool", "prometheus"),
     ("prometheus", "prometheus"),
     ("nats-server", "nats-server"),

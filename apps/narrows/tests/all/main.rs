@@ -41,5 +41,7 @@ mod throughput;
 mod traffic;
 mod watch;
 mod watch_api;
+mod watch_faults;
+mod watch_flapping_lab;
 mod watch_hosts;
 mod watch_kills;
