@@ -87,7 +87,7 @@ impl HostState {
     }
 
     /// That host's kernel alone: no program makes calls or wakes.
-    fn without_program(host: &Host, way: PathDirection, seed: u64) -> Self {
+    pub(crate) fn without_program(host: &Host, way: PathDirection, seed: u64) -> Self {
         let mut state = Self::with(host, way, seed, false);
         let none = Duration::ZERO;
         state.costs = Host { send_cost: none, receive_cost: none, copy_rate: None, ..state.costs };
@@ -183,6 +183,17 @@ impl HostState {
     /// The first time from `at` on at which the host runs.
     pub(crate) fn running(&mut self, at: u64) -> u64 {
         self.stalls.as_mut().map_or(at, |stalls| stalls.running(at))
+    }
+
+    /// The first time from `at` on at which its kernel runs. Stalls of some measured machines take
+    /// programs alone.
+    pub(crate) fn kernel_running(&mut self, at: u64) -> u64 {
+        if self.played.as_ref().is_some_and(PlayedProfile::stamps_wait) { self.running(at) } else { at }
+    }
+
+    /// When a program that sleeps until `at` goes on, on a host that plays a profile.
+    pub(crate) fn program_running(&mut self, at: u64) -> u64 {
+        if self.played.is_some() { self.running(at) } else { at }
     }
 }
 

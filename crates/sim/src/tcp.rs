@@ -9,9 +9,10 @@
 //! BBR, which paces, on request.
 //!
 //! # Not modelled
-//! Segmentation offload and coalesced receipt (bursts are as long as acknowledgements make them),
-//! tail-loss probes, F-RTO, ECN, the handshake's packets. Programs and processors are as fast as
-//! needed unless a host's [`narrows_scenario::TcpHost`] says otherwise.
+//! Segmentation offload (bursts are as long as acknowledgements make them), tail-loss probes,
+//! F-RTO, ECN, the handshake's packets. Programs and processors are as fast as needed unless a
+//! host's [`narrows_scenario::TcpHost`] says otherwise. What measured hosts do to segments is
+//! outside: `world/segments.rs`.
 
 mod bbr;
 mod congestion;
@@ -36,6 +37,8 @@ mod window;
 pub(crate) use congestion::Control;
 pub(crate) use elastic::{Transfers, elastic_flows, transfers};
 pub(crate) use flow::{FlowConfig, Programs, Route};
+#[cfg(test)]
+pub(crate) use segment::Data;
 pub(crate) use segment::{HEADER_OCTETS, Kind, Segment};
 pub(crate) use stack::{Departure, Stack};
 pub use web::{TransferStart, TransferStream};

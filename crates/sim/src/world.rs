@@ -15,6 +15,7 @@ mod engine;
 mod face;
 mod load;
 mod payload;
+mod segments;
 mod train;
 mod transfer;
 

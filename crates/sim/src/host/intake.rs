@@ -101,7 +101,7 @@ impl<C> Intake<C> {
             Some(last) => last.saturating_add(played.stamp_inside(at)),
             None => at.saturating_add(played.stamp_delay(at, rested)),
         };
-        let stamped = if played.stamps_wait() { host.running(stamped) } else { stamped };
+        let stamped = host.kernel_running(stamped);
         self.last_stamp = Some(stamped);
         let dropped = self.is_full(stamped);
         if let (false, Some(played)) = (dropped, &mut host.played) {

@@ -70,6 +70,11 @@ impl Stack {
         self.find(id).is_none_or(|place| self.flows[place].flow.sender.is_done())
     }
 
+    /// It goes from host to host, and not over some hops of a way.
+    pub(crate) fn is_between_hosts(&self, id: u32) -> bool {
+        self.find(id).is_some_and(|place| matches!(self.flows[place].flow.route, Route::Hosts { .. }))
+    }
+
     /// There is no connection.
     pub(crate) fn is_empty(&self) -> bool {
         self.flows.is_empty()
@@ -185,21 +190,20 @@ impl Slot {
 }
 
 impl Departure {
-    /// Puts the packet on the path; from host to host it is delivered at node `stop` of its way, if
+    /// Puts the packet on the path at `at`; from host to host it is delivered at node `stop` of its way, if
     /// there is one to stop at.
-    pub(crate) fn enter<T>(self, path: &mut Path<T>, stop: Option<usize>, wrap: impl FnOnce(Segment) -> T) {
+    pub(crate) fn enter<T>(self, path: &mut Path<T>, at: u64, stop: Option<usize>, wrap: impl FnOnce(Segment) -> T) {
         let packet = Packet {
             ip_octets: self.ip_octets,
             hop_limit: HOP_LIMIT,
             flow: FIRST_CONNECTION.wrapping_add(self.segment.flow),
             payload: wrap(self.segment),
         };
-        let now = path.now();
         let before = stop.and_then(|node| node.checked_sub(1));
         match (self.hops, before) {
-            (None, None) => path.send(now, self.way, packet),
-            (None, Some(hop)) => path.send_up_to(now, self.way, hop, packet),
-            (Some((first, last)), _) => path.cross(now, self.way, first, last, packet),
+            (None, None) => path.send(at, self.way, packet),
+            (None, Some(hop)) => path.send_up_to(at, self.way, hop, packet),
+            (Some((first, last)), _) => path.cross(at, self.way, first, last, packet),
         }
     }
 }

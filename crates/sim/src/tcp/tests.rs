@@ -46,7 +46,7 @@ impl Rig {
             }
             self.stack.run_timers(now, &mut self.departures);
             for departure in self.departures.drain(..) {
-                departure.enter(&mut self.path, None, |segment| segment);
+                departure.enter(&mut self.path, now, None, |segment| segment);
             }
             if now >= until && self.path.next_at().is_none_or(|next| next > until) && self.stack.next_at() > until {
                 return;

@@ -3,7 +3,9 @@
 use narrows_scenario::Scenario;
 
 use super::capture::Tap;
+use super::engine::side;
 use super::payload::Payload;
+use super::segments::SegmentHosts;
 use crate::NEVER;
 use crate::path::Path;
 use crate::tcp::{Departure, Segment, Stack, Transfers, elastic_flows, transfers};
@@ -54,7 +56,7 @@ impl Connections {
     }
 
     /// Does what is due now, and sends what may leave.
-    pub(super) fn run(&mut self, path: &mut Path<Payload>) {
+    pub(super) fn run(&mut self, path: &mut Path<Payload>, hosts: &mut SegmentHosts) {
         let now = path.now();
         while let Some((_, id)) = self.ends.pop_if(|(at, _)| *at <= now) {
             self.stack.close(id);
@@ -65,11 +67,12 @@ impl Connections {
         }
         for departure in self.departures.drain(..) {
             let mut stop = None;
+            let at = if departure.hops.is_none() { hosts.leaves(now, side(departure.way)) } else { now };
             if let Some(tap) = &mut self.tap {
-                tap.leaves(now, departure.way, &departure.segment);
+                tap.leaves(at, departure.way, &departure.segment);
                 stop = tap.stop(departure.way, &departure.segment);
             }
-            departure.enter(path, stop, Payload::Tcp);
+            departure.enter(path, at, stop, Payload::Tcp);
         }
     }
 

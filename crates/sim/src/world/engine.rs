@@ -6,9 +6,11 @@ use narrows_scenario::{Counted, Crossed, PathDirection, Scenario};
 use super::connections::Connections;
 use super::face::Face;
 use super::payload::{ExpectedResponse, Payload};
+use super::segments::SegmentHosts;
 use crate::NEVER;
 use crate::host::{HostState, Intake, Kernel};
 use crate::path::{Output, Packet, Path};
+use crate::tcp::Segment;
 
 /// A packet that a program has read.
 #[derive(Debug)]
@@ -35,6 +37,8 @@ pub(super) struct Engine {
     /// What the nodes of each way show of themselves.
     faces: [Vec<Face>; 2],
     connections: Connections,
+    /// What holds segments back between path and connections.
+    segments: SegmentHosts,
     outputs: Vec<Output<Payload>>,
     runs: u32,
 }
@@ -65,6 +69,7 @@ impl Engine {
             kernels: [PathDirection::Forward, PathDirection::Reverse].map(|way| Kernel::new(scenario, way, seed)),
             faces: [PathDirection::Forward, PathDirection::Reverse].map(|way| Face::of_way(scenario, way, seed)),
             connections: Connections::new(scenario, seed),
+            segments: SegmentHosts::new(scenario, seed),
             outputs: Vec::new(),
             runs: 0,
         }
@@ -141,7 +146,7 @@ impl Engine {
     pub(super) fn step(&mut self, until: u64, delivered_packet: &mut Vec<DeliveredPacket>) -> u64 {
         let before = delivered_packet.len();
         loop {
-            let due = until.min(self.connections.next_at());
+            let due = until.min(self.connections.next_at()).min(self.segments.next_at());
             let due = self.intakes.iter().map(Intake::next_at).fold(due, u64::min);
             let due = self.kernels.iter().map(Kernel::next_at).fold(due, u64::min);
             self.path.advance_to_output(due.max(self.now()), &mut self.outputs);
@@ -174,7 +179,7 @@ impl Engine {
                             let on = packet(ip_octets, Payload::Tcp(segment));
                             self.path.inject(at, way, node, on);
                         }
-                        _ => self.connections.deliver(at, &segment),
+                        _ => self.deliver_segment(at, way, segment),
                     }
                 }
                 Output::Delivered { at, way, node, ip_octets, payload, .. } => {
@@ -191,7 +196,10 @@ impl Engine {
             }
         }
         self.outputs = outputs;
-        self.connections.run(&mut self.path);
+        while let Some((at, segment)) = self.segments.pop_until(self.path.now()) {
+            self.connections.deliver(at, &segment);
+        }
+        self.connections.run(&mut self.path, &mut self.segments);
         self.answer_unawaited();
         for way in [PathDirection::Forward, PathDirection::Reverse] {
             let end = side(way);
@@ -214,7 +222,7 @@ impl Engine {
     fn deliver(&mut self, at: u64, way: PathDirection, node: usize, ip_octets: u16, payload: Payload) {
         let end = side(way.opposite());
         match payload {
-            Payload::Tcp(segment) => self.connections.deliver(at, &segment),
+            Payload::Tcp(segment) => self.deliver_segment(at, way, segment),
             Payload::Probe {
                 expected_response: expected_response @ (ExpectedResponse::PortUnreachable | ExpectedResponse::Segment),
                 ..
@@ -222,6 +230,16 @@ impl Engine {
             Payload::Probe { .. } | Payload::Echo { .. } | Payload::Answer { .. } => {
                 self.intakes[end].arrive(at, ip_octets, (ip_octets, payload), &mut self.hosts[end]);
             }
+        }
+    }
+
+    /// A segment has come to the end of its way. Others' connections have hosts of their own, of
+    /// which nothing is known.
+    fn deliver_segment(&mut self, at: u64, way: PathDirection, segment: Segment) {
+        let ours = self.connections.stack.is_between_hosts(segment.flow);
+        let waits = if ours { self.segments.arrive(at, side(way.opposite()), segment) } else { Some(segment) };
+        if let Some(segment) = waits {
+            self.connections.deliver(at, &segment);
         }
     }
 
@@ -301,7 +319,7 @@ pub(super) fn packet(ip_octets: u16, payload: Payload) -> Packet<Payload> {
     Packet { ip_octets, hop_limit: FULL_HOP_LIMIT, flow: 0, payload }
 }
 
-fn side(way: PathDirection) -> usize {
+pub(super) fn side(way: PathDirection) -> usize {
     match way {
         PathDirection::Forward => 0,
         PathDirection::Reverse => 1,

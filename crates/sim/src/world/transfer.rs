@@ -57,6 +57,7 @@ impl SimWorld {
             self.engine.connections().stack.mark_read(*flow);
         }
         let streams = self.sampled(&running, begin, end);
+        let end = self.engine.now().max(end);
         let (sender_cpu, receiver_cpu) = shares(&cpu_before, &self.cpu(&running), end.saturating_sub(begin));
         let remote_read = match transfer.then {
             Then::Continue => {
@@ -140,7 +141,7 @@ impl SimWorld {
     }
 
     /// Lets the segment pass, and samples at its begin, its end, and as often as asked between
-    /// them.
+    /// them. A program that samples is held up by the stalls of a measured host.
     fn sampled(&mut self, running: &RunningTransfer, begin: u64, end: u64) -> Vec<StreamReport> {
         let every = match running.asked.sample_every {
             Duration::ZERO => running.asked.duration,
@@ -161,6 +162,8 @@ impl SimWorld {
         let mut streams: Vec<StreamReport> = running.flows.iter().filter_map(report).collect();
         let mut at = begin;
         loop {
+            let asked = at;
+            at = self.engine.host(self.way).program_running(at);
             self.engine.idle_until(at);
             let stamp = Stamp::from_nanos(self.engine.reading(self.way, at));
             let stack = &mut self.engine.connections().stack;
@@ -170,7 +173,8 @@ impl SimWorld {
             if at >= end {
                 return streams;
             }
-            at = end.min(at.saturating_add(every));
+            let next = asked.saturating_add(every);
+            at = end.min(if next > at { next } else { at.saturating_add(every) });
         }
     }
 
