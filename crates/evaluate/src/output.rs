@@ -8,14 +8,17 @@ mod tables;
 
 use std::fmt::Write as _;
 
+use narrows_scenario::PathDirection;
+
 use crate::cell::{Cell, Run};
+use crate::simulated;
 #[cfg(feature = "parquet")]
 pub use tables::{rows_parquet, runs_parquet};
 
 /// One line per finished run.
 pub fn runs_csv<'a>(runs: impl Iterator<Item = (&'a Cell, u64, &'a Run)>) -> String {
     let mut out = String::from(
-        "scenario,method,world,seed,verdict,truth_bps,value_bps,low_bps,high_bps,octets,packets,time_ns,peak_rate_bps,caveats,reason,not_judged,recording,truth_basis,long_run_truth_bps\r\n",
+        "scenario,method,world,seed,verdict,truth_bps,value_bps,low_bps,high_bps,octets,packets,time_ns,peak_rate_bps,caveats,reason,not_judged,recording,truth_basis,long_run_truth_bps,scale_bps\r\n",
     );
     for (cell, seed, run) in runs {
         let number = |value: Option<u64>| value.map_or_else(String::new, |value| value.to_string());
@@ -28,7 +31,7 @@ pub fn runs_csv<'a>(runs: impl Iterator<Item = (&'a Cell, u64, &'a Run)>) -> Str
         };
         let _ = write!(
             out,
-            "{},{},{},{seed},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}\r\n",
+            "{},{},{},{seed},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}\r\n",
             text(&cell.scenario.name),
             text(cell.subject.label()),
             cell.world.name(),
@@ -47,9 +50,18 @@ pub fn runs_csv<'a>(runs: impl Iterator<Item = (&'a Cell, u64, &'a Run)>) -> Str
             run.recording.as_deref().unwrap_or_default(),
             word(&run.truth_basis).unwrap_or_default(),
             number(run.long_run_truth),
+            number(scale(cell)),
         );
     }
     out
+}
+
+/// What errors of this row are relative to, in whole units; `None`: to each run's truth.
+fn scale(cell: &Cell) -> Option<u64> {
+    let scale = simulated::scale(&cell.scenario.scenario, PathDirection::Forward, cell.subject.metric()?)?;
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "rates are whole and positive")]
+    let whole = scale.round() as u64;
+    Some(whole)
 }
 
 /// A machine name, as in JSON.

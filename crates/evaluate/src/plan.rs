@@ -50,6 +50,7 @@ pub use published::PlannedPublished;
 
 use crate::cell::Cell;
 use crate::error::PlanError;
+use crate::hosts;
 use crate::subject::{PlannedScenario, Subject, allows};
 use crate::text_file;
 
@@ -191,6 +192,16 @@ impl Plan {
             }
         }
         cells
+    }
+
+    /// Plays the host profile of this file at both ends of every path, instead of the scenarios'
+    /// hosts. Only the simulator can.
+    pub fn play(&mut self, file: &Path) -> Result<(), PlanError> {
+        let hosts = hosts::profile("--hosts", file)?;
+        let played = |own: &Arc<PlannedScenario>| scenarios::played(own, &hosts).map(Arc::new);
+        self.scenarios = self.scenarios.iter().map(played).collect::<Result<_, _>>()?;
+        self.only_world(World::Simulator);
+        Ok(())
     }
 
     /// Leaves only rows of this world.

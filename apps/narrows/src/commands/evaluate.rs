@@ -32,9 +32,12 @@ pub(crate) struct EvaluateArgs {
     /// Runs per row, instead of the plan's
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
     runs: Option<u32>,
-    /// Only rows whose scenario or method contains this
+    /// Play this host profile at both ends, instead of the scenarios' hosts; in the simulator only
+    #[arg(long, value_name = "FILE")]
+    hosts: Option<PathBuf>,
+    /// Only rows whose scenario or method contains this; may be repeated, and rows must fit each
     #[arg(long, value_name = "TEXT")]
-    only: Option<String>,
+    only: Vec<String>,
     /// Where finished runs and raw observations are kept; the plan's name and ".runs" by default.
     /// What is there is not run again
     #[arg(long, value_name = "DIR")]
@@ -159,11 +162,14 @@ fn narrow(args: &EvaluateArgs, plan: &mut Plan) -> Result<(), Failure> {
         plan.runs = narrows_evaluate::plan::Runs { simulator: runs, lab: runs, recording: runs };
         plan.check_size().map_err(|error| Failure::usage(error.to_string()))?;
     }
-    if let Some(text) = &args.only
-        && !plan.only(text)
-    {
-        let why = format!("--only {text}: no row's scenario or method contains it");
-        return Err(Failure::usage(why));
+    if let Some(file) = &args.hosts {
+        plan.play(file).map_err(|error| Failure::usage(error.to_string()))?;
+    }
+    for text in &args.only {
+        if !plan.only(text) {
+            let why = format!("--only {text}: no row's scenario or method contains it");
+            return Err(Failure::usage(why));
+        }
     }
     Ok(())
 }
@@ -217,7 +223,10 @@ fn reproduction(args: &EvaluateArgs, plan: &Plan, cells: &[Cell]) -> Reproductio
     };
     flag("world", args.world.map(|world| world.name().to_owned()));
     flag("runs", args.runs.map(|runs| runs.to_string()));
-    flag("only", args.only.clone());
+    flag("hosts", args.hosts.as_ref().map(|file| file.display().to_string()));
+    for text in &args.only {
+        flag("only", Some(text.clone()));
+    }
     let in_lab = cells.iter().any(|cell| cell.world == World::Lab);
     let kernel = std::fs::read_to_string(Path::new("/proc/sys/kernel/osrelease"));
     let machine = kernel.ok().filter(|_| in_lab).map(|release| format!("Linux {}", release.trim()));

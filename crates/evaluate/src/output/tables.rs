@@ -5,7 +5,7 @@ use std::path::Path;
 use narrows_report::EvaluationDocument;
 
 use super::columns::Table;
-use super::word;
+use super::{scale, word};
 use crate::cell::{Cell, Run};
 use crate::error::StoreError;
 
@@ -86,6 +86,7 @@ pub fn runs_parquet<'a>(runs: impl Iterator<Item = (&'a Cell, u64, &'a Run)>, pa
     number("packets", |run| Some(run.packets));
     number("time_ns", |run| Some(run.time_ns));
     number("peak_rate_bps", |run| Some(run.peak_rate_bps));
+    table.whole("scale_bps", runs.iter().map(|(cell, ..)| scale(cell).and_then(signed)));
     table.texts("caveats", runs.iter().map(|(.., run)| Some(run.caveats.join(" "))));
     table.texts("reason", runs.iter().map(|(.., run)| run.reason.clone()));
     table.texts("not_judged", runs.iter().map(|(.., run)| run.not_judged.clone()));

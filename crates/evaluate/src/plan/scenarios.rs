@@ -83,6 +83,14 @@ fn profiles(file: &ScenarioFile, place: &str, folder: &Path) -> Result<Vec<Optio
     texts(&place, list)?.iter().map(one).collect()
 }
 
+/// The same scenario between hosts of the profile in `file`, instead of its own.
+pub(super) fn played(own: &PlannedScenario, hosts: &(Arc<HostProfile>, String)) -> Result<PlannedScenario, PlanError> {
+    let name = own.name.clone();
+    let mut planned = between(own, Some(hosts), "--hosts")?;
+    planned.scenario.name.clone_from(&name);
+    Ok(PlannedScenario { name, ..planned })
+}
+
 /// The scenario between these hosts, named by them.
 fn between(own: &PlannedScenario, hosts: Option<&Played>, place: &str) -> Result<PlannedScenario, PlanError> {
     let mut planned = own.clone();

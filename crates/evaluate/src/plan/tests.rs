@@ -154,6 +154,25 @@ fn scenarios_are_crossed_with_hosts() {
     assert!(plan("\"plain.toml\"").unwrap_err().contains("plain.toml: schema"));
 }
 
+/// One profile for all paths: names stay, keys do not.
+#[test]
+fn a_profile_takes_the_place_of_all_hosts() {
+    let folder = folder();
+    let file = folder.path().join("busy.toml");
+    std::fs::write(&file, include_str!("../../../../hosts/busy.toml")).unwrap();
+    let text = "name = \"p\"\nworlds = [\"simulator\", \"lab\"]\n[[scenario]]\nfile = \"plain.toml\"\n[[method]]\nname = \"rtt\"\n";
+    let own = Plan::from_toml(text, Path::new("p.toml"), folder.path()).unwrap();
+    let mut played = own.clone();
+    played.play(&file).unwrap();
+    assert_eq!(played.scenarios[0].name, own.scenarios[0].name);
+    assert_eq!(played.scenarios[0].scenario.name, own.scenarios[0].scenario.name);
+    assert!(played.scenarios[0].scenario.sender.profile.is_some());
+    assert_eq!(played.worlds, [World::Simulator]);
+    let key = |plan: &Plan| crate::key::Keys::of_runs(&plan.cells()[0]).seed(1);
+    assert_ne!(key(&played), key(&own));
+    assert!(played.play(Path::new("none.toml")).is_err());
+}
+
 #[test]
 fn published_numbers_are_read_in_their_units() {
     let plan = read(FULL).unwrap();
