@@ -1,6 +1,6 @@
 //! The project's own chores:
-//! `cargo xtask test | judge | soak | tidy | accuracy | bench | fuzz | package | book | size |
-//! pictures`.
+//! `cargo xtask test | judge | soak | tidy | accuracy | record | bench | fuzz | package | book |
+//! size | pictures`.
 
 mod accuracy;
 mod bench;
@@ -10,6 +10,7 @@ mod install;
 mod package;
 mod pictures;
 mod provenance;
+mod record;
 mod room;
 mod shell;
 mod size;
@@ -27,6 +28,8 @@ cargo xtask tidy       the rules of the house that no compiler checks; which rec
 cargo xtask fuzz       every fuzz target for a while [--seconds N]
 cargo xtask accuracy   simulate every scenario of every method [--runs N] [--program PATH] [--write docs/results/accuracy.md]
                        or our own methods' between every profile of hosts/: --every-host [--write docs/results/accuracy-on-hosts.md]
+cargo xtask record     pages of results with a column for ideal hosts and each profile of hosts/ [capacity|available|hops|burst|quick-mode]
+                       [--runs N] [--write]; what was cut off goes on where it was
 cargo xtask bench      ratios to iperf3, nuttcp, D-ITG, ns-3 and tbf [throughput|pacing|udp|tcp|traffic|sim|links|captures] [--rounds N] [--seconds N] [--short]
                        [--write docs/results/benchmarks.md]; needs root but for sim; leaves out what is not installed
                        or figures of the store and pages of narrows watch: watch [--rows N] [--write docs/results/watch-bench.md]
@@ -55,6 +58,7 @@ fn main() -> ExitCode {
         "size" => size::run(&rest),
         "accuracy" => accuracy::run(&rest),
         "pictures" => pictures::run(&rest),
+        "record" => record::run(&rest),
         _ => {
             shell::say(USAGE);
             return ExitCode::from(2);

@@ -2,14 +2,21 @@
 //! in octets or packets, others' traffic of none to 80 %, drop-tail, early drop, policers and
 //! shapers. Truth is asked of the simulator ([`narrows_sim::burst_median`], no method's way).
 //!
-//! `cargo run --release -p narrows-sim --example burst_sweep -- [seed=N] [paths=N] [only=WORD]`;
+//! `cargo run --release -p narrows-sim --example burst_sweep --
+//! [seed=N] [paths=N] [only=WORD] [hosts=PROFILE] [cells]`;
 //! `*` marks confident misses: a value without bound over a tenth (and a packet) off, or a wrong
-//! word for what drops.
+//! word for what drops. With `hosts` a measured profile is played at both ends, also where the truth
+//! is asked: it depends on the rate at which the sender sends. `cells` prints sums for `cargo xtask record` instead.
 
 #![expect(clippy::print_stdout, reason = "a program that prints a table")]
 
+#[path = "common/record.rs"]
+mod record;
+
+use std::sync::Arc;
 use std::time::Duration;
 
+use narrows_host_profile::HostProfile;
 use narrows_methods as methods;
 use narrows_probe::{BoundKind, Budget, Diagnostic, RawParams};
 use narrows_scenario::{Arrivals, Cross, EarlyDrop, Hop, PathDirection, Queue, Scenario, SizeMix, TokenBucket};
@@ -108,50 +115,94 @@ fn whole(value: f64) -> u64 {
 
 fn main() {
     let args: Vec<String> = std::env::args().skip(1).collect();
-    let word = |name: &str| args.iter().find_map(|arg| arg.strip_prefix(name)?.strip_prefix('='));
+    let word = |name: &str| record::word(&args, name);
+    let (hosts, cells) = (record::hosts(&args), args.iter().any(|arg| arg == "cells"));
     let number = |name: &str, usual: u64| word(name).and_then(|text| text.parse().ok()).unwrap_or(usual);
     let mut dice = Dice(SplitMix64::new(number("seed", 2026)));
-    let mut sums = [[0u32; 4]; 2];
+    let mut rows = Vec::new();
     for seed in 0..number("paths", 40) {
         let Some(path) = drawn(&mut dice) else { continue };
         if word("only").is_some_and(|only| only != path.policy) {
             continue;
         }
-        let row = measured(&path, seed + 1);
-        println!("{}: {}", path.text, row.text);
-        let sum = &mut sums[usize::from(path.is_loaded)];
-        for (count, holds) in sum.iter_mut().zip([true, row.is_number, row.is_number && row.is_near, row.is_named]) {
-            *count += u32::from(holds);
+        let row = measured(&path, seed + 1, hosts.as_ref());
+        if !cells {
+            println!("{}: {}", path.text, row.text);
         }
+        rows.push(row);
     }
-    for (name, [paths, numbers, near, named]) in ["idle", "beside others"].into_iter().zip(sums) {
+    if cells {
+        as_cells(&rows);
+        return;
+    }
+    for (name, is_loaded) in [("idle", false), ("beside others", true)] {
+        let count =
+            |fits: &dyn Fn(&Row) -> bool| rows.iter().filter(|row| row.is_loaded == is_loaded && fits(row)).count();
         println!(
-            "{name}: {paths} paths, {numbers} with a value, {near} of them within a tenth; what drops named rightly on {named}"
+            "{name}: {} paths, {} with a value, {} of them within a tenth; what drops named rightly on {}",
+            count(&|_| true),
+            count(&|row| row.is_number),
+            count(&|row| row.is_number && row.is_near),
+            count(&|row| row.is_named),
         );
     }
 }
 
-struct Row {
-    text: String,
-    is_number: bool,
-    is_near: bool,
-    is_named: bool,
+/// Sums of all paths, of each kind of drop, and of what is claimed.
+fn as_cells(rows: &[Row]) {
+    let count = |fits: &dyn Fn(&Row) -> bool| rows.iter().filter(|row| fits(row)).count();
+    record::cell("paths", rows.len());
+    for policy in ["drop_tail", "early_drop", "policer", "shaper"] {
+        for (name, is_loaded) in [("idle", false), ("beside others", true)] {
+            let of = |row: &Row| row.policy == policy && row.is_loaded == is_loaded;
+            let near = count(&|row| of(row) && row.is_number && row.is_near);
+            let label = format!("{}, {name}: values within a tenth, of paths", policy.replace('_', " "));
+            record::cell(&label, format!("{near} of {}", count(&of)));
+        }
+    }
+    let share = |held: usize, of: usize| record::coverage(held as u64, of as u64);
+    let is_value = |row: &Row| row.is_number;
+    record::cell("values further off", count(&|row| row.is_number && !row.is_near));
+    record::cell("coverage of values", share(count(&|row| row.is_number && row.covers), count(&is_value)));
+    let is_bound = |row: &Row| row.is_bound;
+    record::cell("bounds that hold", share(count(&|row| row.is_bound && row.covers), count(&is_bound)));
+    record::cell("lower bounds", record::tightness(&rows.iter().filter_map(|row| row.lower).collect::<Vec<_>>()));
+    record::cell("without an answer", count(&|row| !row.is_number && !row.is_bound));
+    record::cell("what drops: named rightly", count(&|row| row.is_named));
+    record::cell("what drops: named wrongly", count(&|row| row.is_misnamed));
 }
 
-fn measured(path: &Drawn, seed: u64) -> Row {
-    let truth = narrows_sim::burst_median(&path.scenario, PathDirection::Forward, 1500);
+#[derive(Default)]
+struct Row {
+    text: String,
+    policy: &'static str,
+    is_loaded: bool,
+    is_number: bool,
+    is_near: bool,
+    is_bound: bool,
+    /// The interval, or the bound, holds the truth to a packet.
+    covers: bool,
+    /// A lower bound's share of the truth.
+    lower: Option<f64>,
+    is_named: bool,
+    is_misnamed: bool,
+}
+
+fn measured(path: &Drawn, seed: u64, hosts: Option<&Arc<HostProfile>>) -> Row {
+    let scenario = record::between(path.scenario.clone(), hosts);
+    let truth = narrows_sim::burst_median(&scenario, PathDirection::Forward, 1500);
     let raw: RawParams = [("detail", "true"), ("max_time", "30 s")].into_iter().collect();
     let budget = Budget { octets: 10_000_000_000, time: Duration::from_secs(600), ..Budget::default() };
-    let mut world = SimWorld::new(&path.scenario, PathDirection::Forward, seed);
+    let mut world = SimWorld::new(&scenario, PathDirection::Forward, seed);
     let method = methods::find("burst").expect("it is in the registry");
     let mut method = method.begin(&raw).expect("the parameters are right");
     let Ok(measured) = narrows_probe::drive(&mut world, method.as_mut(), budget);
     let Some(estimate) = measured.outcome.estimate() else {
         return Row {
             text: format!("truth {truth:?}: {:?}", measured.outcome),
-            is_number: false,
-            is_near: false,
-            is_named: false,
+            policy: path.policy,
+            is_loaded: path.is_loaded,
+            ..Row::default()
         };
     };
     let policy = match reported(&estimate.diagnostics, "queue_policy") {
@@ -179,10 +230,22 @@ fn measured(path: &Drawn, seed: u64) -> Row {
             if misnamed { " *word" } else { "" },
             estimate.confidence,
         ),
+        policy: path.policy,
+        is_loaded: path.is_loaded,
         is_number,
         is_near,
+        is_bound: matches!(estimate.verdict(), BoundKind::LowerBound | BoundKind::UpperBound),
+        covers: if is_number { in_interval(estimate, truth) } else { holds },
+        lower: truth.filter(|_| estimate.verdict() == BoundKind::LowerBound).map(|truth| value as f64 / truth as f64),
         is_named,
+        is_misnamed: misnamed,
     }
+}
+
+/// Bursts are whole packets: an interval may end one before the truth.
+fn in_interval(estimate: &narrows_probe::Estimate, truth: Option<u64>) -> bool {
+    let range = estimate.in_unit();
+    truth.is_none_or(|truth| range.low <= truth + 1500 && range.high + 1500 >= truth)
 }
 
 /// One of what is told to people.

@@ -4,16 +4,25 @@
 //! run; one that quick mode does not end early runs its 20 s.
 //!
 //! `cargo run --release -p narrows-sim --example quick_sweep --
-//! [composite|seed003] [rows] [any] [seed=N] [paths=N]`
+//! [composite|seed003] [rows] [any] [seed=N] [paths=N] [hosts=PROFILE] [cells]`
 //!
 //! With `any`, loss is anything from none to 0.1 %, and on half of the paths Poisson traffic takes
 //! up to six tenths of the link.
 //!
+//! With `hosts` a measured profile is played at both ends. `cells` prints sums for
+//! `cargo xtask record` instead.
+//!
 //! With `figure7` instead: both rules over the paths of `plans/seed003-figure7.toml`, Reno, as rows
 //! of a table.
 
+#[path = "common/record.rs"]
+#[expect(dead_code, reason = "shared by three examples; this one has no bounds")]
+mod record;
+
+use std::sync::Arc;
 use std::time::Duration;
 
+use narrows_host_profile::HostProfile;
 use narrows_methods as methods;
 use narrows_probe::{Diagnostic, Diagnostics, Measured, RawParams, drive};
 use narrows_scenario::{Arrivals, Cross, Hop, Loss, PathDirection, Queue, Scenario, SizeMix};
@@ -46,6 +55,8 @@ struct Row {
     /// `None`: it ran on.
     ratios: Option<[f64; 3]>,
     held: String,
+    /// What quick mode says that the difference may be, as a share.
+    risk: f64,
     saved: (f64, f64),
 }
 
@@ -111,10 +122,8 @@ fn whole(value: f64) -> BitRate {
 #[expect(clippy::print_stdout, reason = "an example speaks to its user")]
 fn main() {
     let args: Vec<String> = std::env::args().skip(1).collect();
-    let number = |name: &str, usual: u64| {
-        let given = args.iter().find_map(|arg| arg.strip_prefix(name)?.strip_prefix('='));
-        given.and_then(|text| text.parse().ok()).unwrap_or(usual)
-    };
+    let number = |name: &str, usual: u64| record::word(&args, name).and_then(|text| text.parse().ok()).unwrap_or(usual);
+    let hosts = record::hosts(&args);
     let has = |word: &str| args.iter().any(|arg| arg == word);
     let rule = if has("seed003") { "seed003" } else { "composite" };
     let (seed, paths) = (number("seed", 41), number("paths", 150));
@@ -128,13 +137,17 @@ fn main() {
     for place in 0..paths {
         let drawn = Drawn::new(seed, place);
         let drawn = if has("any") { drawn.any(place) } else { drawn };
-        let Some(row) = compare(drawn, rule) else {
+        let Some(row) = compare(drawn, rule, hosts.as_ref()) else {
             continue;
         };
         if has("rows") {
             println!("{}", label(&row));
         }
         rows.push(row);
+    }
+    if has("cells") {
+        as_cells(&rows, has("any"));
+        return;
     }
     let of = |pick: &dyn Fn(&Row) -> bool| summary(&rows.iter().filter(|row| pick(row)).collect::<Vec<_>>());
     for loss in LOSSES.iter().filter(|_| !has("any")) {
@@ -166,6 +179,40 @@ fn label(row: &Row) -> String {
         row.saved.1,
         row.held,
     )
+}
+
+/// Sums of all paths and of each control: those that ended early, and what is near the 20 s.
+fn as_cells(rows: &[Row], beside: bool) {
+    let kinds = [("all", ""), ("Reno", "reno"), ("CUBIC", "cubic"), ("BBR", "bbr")];
+    for (name, control) in kinds {
+        let picked: Vec<&Row> = rows.iter().filter(|row| control.is_empty() || row.drawn.control == control).collect();
+        near_cells(name, &picked);
+    }
+    if beside {
+        near_cells("beside others", &rows.iter().filter(|row| row.drawn.others > 0.0).collect::<Vec<_>>());
+    }
+    let median = |of: fn(&Row) -> f64| narrows_stat::median(&rows.iter().map(of).collect::<Vec<_>>()).unwrap_or(0.0);
+    record::cell("median saved of all, time", format!("{:.0} %", 100.0 * median(|row| row.saved.0)));
+    record::cell("median saved of all, octets", format!("{:.0} %", 100.0 * median(|row| row.saved.1)));
+    let risks: Vec<bool> =
+        rows.iter().filter_map(|row| Some((row.ratios?[0] - 1.0).abs() <= row.risk + 0.02)).collect();
+    let within = risks.iter().filter(|within| **within).count();
+    record::cell("difference within `risk` and two points", record::coverage(within as u64, risks.len() as u64));
+}
+
+fn near_cells(name: &str, rows: &[&Row]) {
+    let share = |good: usize| format!("{:.1} %", 100.0 * good as f64 / rows.len().max(1) as f64);
+    let near = |bound: f64, which: usize| {
+        let good = |row: &&&Row| row.ratios.is_none_or(|ratios| (ratios[which] - 1.0).abs() <= bound);
+        share(rows.iter().filter(good).count())
+    };
+    let ended = rows.iter().filter(|row| row.ratios.is_some()).count();
+    record::cell(&format!("{name}: ended early, of paths"), format!("{ended} of {}", rows.len()));
+    record::cell(&format!("{name}: within 5 %, 10 %"), format!("{}, {}", near(0.05, 0), near(0.10, 0)));
+    if name == "all" {
+        record::cell("the same, 20 s without their begin", format!("{}, {}", near(0.05, 1), near(0.10, 1)));
+        record::cell("the same, `over_20_s_bps`", format!("{}, {}", near(0.05, 2), near(0.10, 2)));
+    }
 }
 
 fn summary(rows: &[&Row]) -> String {
@@ -202,8 +249,8 @@ fn number(evidence: &Diagnostics, name: &str) -> Option<f64> {
     reported(evidence, name).and_then(Diagnostic::as_f64)
 }
 
-fn compare(drawn: Drawn, rule: &str) -> Option<Row> {
-    let scenario = drawn.scenario()?;
+fn compare(drawn: Drawn, rule: &str, hosts: Option<&Arc<HostProfile>>) -> Option<Row> {
+    let scenario = record::between(drawn.scenario()?, hosts);
     let common = [("duration", "20 s"), ("congestion", drawn.control)];
     let tcp = |more: &[(&str, &str)]| {
         let params: Vec<_> = common.iter().chain(more).copied().collect();
@@ -211,7 +258,7 @@ fn compare(drawn: Drawn, rule: &str) -> Option<Row> {
     };
     let quick = tcp(&[("rule", rule)]);
     let value = quick.outcome.estimate()?;
-    let mut row = Row { drawn, ratios: None, held: String::new(), saved: (0.0, 0.0) };
+    let mut row = Row { drawn, ratios: None, held: String::new(), risk: 0.0, saved: (0.0, 0.0) };
     if reported(&value.diagnostics, "risk_share").is_none() {
         return Some(row);
     }
@@ -226,11 +273,8 @@ fn compare(drawn: Drawn, rule: &str) -> Option<Row> {
     let (bps, truth) = (value.in_unit().value as f64, long.in_unit().value.max(1) as f64);
     let said = number(&value.diagnostics, "over_20_s_bps").unwrap_or(0.0);
     row.ratios = Some([bps / truth, bps / late.max(1.0), said / truth]);
-    row.held = format!(
-        "{:?} risk {:.3}",
-        reported(&value.diagnostics, "held_by"),
-        number(&value.diagnostics, "risk_share").unwrap_or(0.0)
-    );
+    row.risk = number(&value.diagnostics, "risk_share").unwrap_or(0.0);
+    row.held = format!("{:?} risk {:.3}", reported(&value.diagnostics, "held_by"), row.risk);
     row.saved =
         (1.0 - quick.cost.time.as_secs_f64() / 20.0, 1.0 - quick.cost.octets as f64 / full.cost.octets.max(1) as f64);
     Some(row)

@@ -5,12 +5,13 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 
 use super::row::Row;
 use super::{rows, scenarios};
 use crate::provenance::Provenance;
-use crate::shell::{root, say};
+use crate::record::profiles;
+use crate::shell::say;
 
 /// A method that answers by default or that a command of its own asks: what users read. Ports of
 /// published tools have the page of ideal hosts.
@@ -37,19 +38,6 @@ pub(super) fn page(program: &str, runs: u32, made: &Provenance) -> Result<String
     section(&mut text, "Errors", &names, &columns, Row::error_cell);
     section(&mut text, "Intervals and bounds", &names, &columns, Row::held_cell);
     Ok(text)
-}
-
-/// Paths of the profiles, in the order of their names.
-fn profiles() -> Result<Vec<PathBuf>> {
-    let mut all: Vec<PathBuf> = std::fs::read_dir(root().join("hosts"))?
-        .filter_map(|entry| Some(entry.ok()?.path()))
-        .filter(|path| path.extension().is_some_and(|extension| extension == "toml"))
-        .collect();
-    all.sort();
-    if all.is_empty() {
-        bail!("no host profile under hosts/");
-    }
-    Ok(all)
 }
 
 fn column(program: &str, runs: u32, profile: Option<&PathBuf>) -> Result<Column> {

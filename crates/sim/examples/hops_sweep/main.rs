@@ -4,15 +4,20 @@
 //! `cargo run --release -p narrows-sim --example hops_sweep --
 //! FIRST COUNT [KIND] [METHOD] [KEY=VALUE…]`;
 //! KIND is one of those in `draw.rs`, `wide` if it is left out. `toml SEED [KIND]` prints one path.
+//! `cells kind=KIND paths=COUNT [hosts=PROFILE]` prints sums for `cargo xtask record`, with a
+//! measured profile at both ends.
 
 mod draw;
+#[path = "../common/record.rs"]
+mod record;
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use narrows_host_profile::HostProfile;
 use narrows_methods as methods;
 use narrows_probe::outcome::{HopCapacity, HopFinding, PathHops, Predicted};
 use narrows_probe::{BoundKind, Caveat, Measured, RawParams, drive};
@@ -98,6 +103,16 @@ struct Sums {
     forward: Vec<f64>,
     /// Errors of values of hops behind the narrow link.
     behind: Vec<f64>,
+    /// Lower bounds, as shares of the truth.
+    lower: Vec<f64>,
+}
+
+/// What all paths are measured with.
+struct Asked<'a> {
+    kind: &'a str,
+    method: &'a str,
+    params: RawParams,
+    hosts: Option<Arc<HostProfile>>,
 }
 
 /// What the forward direction alone says of a hop: intervals are so many ns either side of it.
@@ -114,14 +129,14 @@ fn measure(scenario: &Scenario, seed: u64, method: &str, params: &RawParams) -> 
 }
 
 /// One path, added to the sums; what is wrong is told.
-fn path(seed: u64, kind: &str, method: &str, params: &RawParams, sums: &Mutex<Sums>) -> String {
-    let text = draw::path(seed, kind);
+fn path(seed: u64, asked: &Asked<'_>, sums: &Mutex<Sums>) -> String {
+    let text = draw::path(seed, asked.kind);
     let scenario = match Scenario::from_toml(&text) {
-        Ok(scenario) => scenario,
+        Ok(scenario) => record::between(scenario, asked.hosts.as_ref()),
         Err(error) => return format!("{seed}: {error}\n"),
     };
     let truth = scenario.truth(PathDirection::Forward).over(Duration::ZERO, Duration::from_secs(1));
-    let Some(measured) = measure(&scenario, seed, method, params) else {
+    let Some(measured) = measure(&scenario, seed, asked.method, &asked.params) else {
         return format!("{seed}: no method\n");
     };
     let found = PathHops::of(&measured.outcome);
@@ -149,6 +164,11 @@ fn path(seed: u64, kind: &str, method: &str, params: &RawParams, sums: &Mutex<Su
         let rate = truth.hop_capacity(usize::from(hop.ttl) - 1, 1500);
         let judged = judge(hop, rate.map(narrows_units::BitRate::as_f64));
         *sums.counts.entry((judged, warned(hop))).or_default() += 1;
+        if let (Some(claim), Some(rate)) = (hop.capacity, rate)
+            && claim.rate.verdict == BoundKind::LowerBound
+        {
+            sums.lower.push(claim.rate.value.as_f64() / rate.as_f64());
+        }
         if let Some(claim) = hop.capacity.filter(|claim| claim.rate.verdict == BoundKind::Estimated) {
             sums.widths.push((claim.rate.high.as_f64() - claim.rate.low.as_f64()) / 2.0 / claim.rate.value.as_f64());
             let off = |value: f64| rate.map_or(f64::NAN, |rate| (value / rate.as_f64() - 1.0).abs());
@@ -196,6 +216,36 @@ fn line(seed: u64, judged: Judged, hop: &HopFinding, rate: Option<narrows_units:
     )
 }
 
+/// Claims of all hops, and what they cost.
+fn as_cells(sums: &mut Sums) {
+    let count = |fits: &dyn Fn(Judged, bool) -> bool| -> u32 {
+        sums.counts.iter().filter(|((judged, warned), _)| fits(*judged, *warned)).map(|(_, count)| count).sum()
+    };
+    let hops = count(&|_, _| true);
+    record::cell("paths, without an answer", format!("{}, {}", sums.paths, sums.failed));
+    record::cell("hops", hops);
+    let share = |count: u32| format!("{count} ({:.1} %)", 100.0 * f64::from(count) / f64::from(hops.max(1)));
+    for (name, of) in [
+        ("right", Judged::Right),
+        ("narrow", Judged::Narrow),
+        ("wide", Judged::Wide),
+        ("bounds that hold", Judged::Bound),
+    ] {
+        record::cell(name, share(count(&|judged, _| judged == of)));
+    }
+    record::cell("nothing claimed", share(count(&|judged, _| judged == Judged::Nothing)));
+    for (name, of) in [("wrong", Judged::Wrong), ("wrong bounds", Judged::WrongBound)] {
+        let warned = count(&|judged, warned| judged == of && warned);
+        record::cell(&format!("{name}, of these warned"), format!("{}, {warned}", count(&|judged, _| judged == of)));
+    }
+    let held = count(&|judged, _| matches!(judged, Judged::Right | Judged::Wide));
+    let values = held + count(&|judged, _| matches!(judged, Judged::Narrow | Judged::Wrong));
+    record::cell("coverage of values", record::coverage(u64::from(held), u64::from(values)));
+    record::cell("lower bounds", record::tightness(&sums.lower));
+    let [seconds, octets] = [&mut sums.seconds, &mut sums.octets].map(|values| quantile(values, 0.5));
+    record::cell("median cost", format!("{seconds:.1} s, {:.2} MB", octets / 1e6));
+}
+
 fn quantile(values: &mut [f64], share: f64) -> f64 {
     values.sort_by(f64::total_cmp);
     let last = values.len().saturating_sub(1) as f64;
@@ -215,8 +265,16 @@ fn main() {
         println!("{}", draw::path(number(1).unwrap_or(1), word(2).unwrap_or("wide")));
         return;
     }
-    let (first, count): (u64, u64) = (number(0).unwrap_or(1), number(1).unwrap_or(20));
-    let (kind, method) = (word(2).unwrap_or("wide"), word(3).unwrap_or("hops"));
+    let cells = args.iter().any(|arg| arg == "cells");
+    let asked = if cells {
+        let kind = record::word(&args, "kind").unwrap_or("wide");
+        Asked { kind, method: "hops", params: RawParams::default(), hosts: record::hosts(&args) }
+    } else {
+        Asked { kind: word(2).unwrap_or("wide"), method: word(3).unwrap_or("hops"), params, hosts: None }
+    };
+    let paths = record::word(&args, "paths").and_then(|text| text.parse().ok());
+    let (first, count): (u64, u64) =
+        if cells { (1, paths.unwrap_or(20)) } else { (number(0).unwrap_or(1), number(1).unwrap_or(20)) };
     let sums = Mutex::new(Sums::default());
     let next = AtomicU64::new(first);
     std::thread::scope(|scope| {
@@ -227,12 +285,19 @@ fn main() {
                     if seed >= first + count {
                         break;
                     }
-                    print!("{}", path(seed, kind, method, &params, &sums));
+                    let said = path(seed, &asked, &sums);
+                    if !cells {
+                        print!("{said}");
+                    }
                 }
             });
         }
     });
     let Ok(mut sums) = sums.into_inner() else { return };
+    if cells {
+        as_cells(&mut sums);
+        return;
+    }
     let hops: u32 = sums.counts.values().sum();
     println!("{} paths, {hops} hops, {} without an answer, {} late", sums.paths, sums.failed, sums.late);
     for ((judged, warned), count) in &sums.counts {
