@@ -20,8 +20,9 @@ impl Provenance {
     /// took, and the machine.
     pub(crate) fn lines(&self) -> String {
         let commit = quiet("git", &["rev-parse", "--short", "HEAD"]);
-        let changed =
-            quiet("git", &["status", "--porcelain", "--untracked-files=no"]).is_some_and(|text| !text.is_empty());
+        // Pages that were just made change no number.
+        let status = ["status", "--porcelain", "--untracked-files=no", "--", ":(exclude)docs"];
+        let changed = quiet("git", &status).is_some_and(|text| !text.is_empty());
         let system = quiet("uname", &["-sr"]);
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         format!(
