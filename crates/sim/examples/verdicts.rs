@@ -1,9 +1,9 @@
 //! What is told to have limited a transfer, over paths that no threshold was set by: rates, round
 //! trips, queues and seeds are drawn.
 //!
-//! `cargo run --release -p narrows-sim --example verdicts -- [PATHS [SEED]] [short | wide]`;
+//! `cargo run --release -p narrows-sim --example verdicts -- [PATHS [SEED]] [short | wide | hosts]`;
 //! `short`: tests of 1.4 to 2.2 s; `wide`: 1 Mbit/s to 10 Gbit/s, 1 to 200 ms, Reno, CUBIC and BBR,
-//! one to four connections.
+//! one to four connections; `hosts`: a column for each profile of `hosts/` instead of what was said.
 //! `UPDATE_VERDICTS=1` writes the matrix into `docs/results/verdicts.md`, `ONLY_LIMIT="shaper"`
 //! tries one limit, `SHOW_LIMITS=1` tells each transfer.
 
@@ -11,15 +11,19 @@
 #![expect(clippy::disallowed_methods, reason = "the page says how long it took")]
 
 #[path = "../tests/all/limits/induced.rs"]
+#[expect(dead_code, reason = "shared with a test, which also asks for single verdicts")]
 mod induced;
 
+use std::fmt::Write as _;
 use std::process::Command;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use narrows_host_profile::HostProfile;
 use narrows_stat::SplitMix64;
 
 use induced::beside::BESIDE;
-use induced::{Base, Control, FURTHER, INDUCED, matrix, page};
+use induced::{Base, Control, FURTHER, INDUCED, Induced, counted, matrix, page};
 
 /// A share, 0..1.
 fn share(random: &mut SplitMix64) -> f64 {
@@ -41,6 +45,12 @@ fn main() {
         .collect();
     let all = if asked("wide") { [&INDUCED[..], &FURTHER].concat() } else { [&INDUCED[..], &BESIDE].concat() };
     let began = Instant::now();
+    if asked("hosts") {
+        let text = on_hosts(&all, &bases);
+        println!("\n{text}");
+        page("hosts", &format!("{}\n\n{text}", provenance(&format!("{paths} {seed} hosts"), began.elapsed())));
+        return;
+    }
     let (text, misses) = matrix(&all, &bases, &mut |line| println!("{line}"));
     println!("\n{text}");
     for line in &misses {
@@ -55,6 +65,37 @@ fn main() {
     };
     let kind = if mark == "unseen" { String::new() } else { format!(" {mark}") };
     page(mark, &format!("{}\n\n{text}", provenance(&format!("{paths} {seed}{kind}"), began.elapsed())));
+}
+
+/// Rows: induced; columns: between which hosts. Cells: right, unclear, wrong.
+fn on_hosts(all: &[Induced], bases: &[Base]) -> String {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../hosts");
+    let files = std::fs::read_dir(folder).expect("hosts/").filter_map(|entry| Some(entry.ok()?.path()));
+    let read = |path: std::path::PathBuf| {
+        let text = std::fs::read_to_string(path).expect("a profile can be read");
+        Arc::new(HostProfile::from_toml(&text).expect("a profile"))
+    };
+    let mut profiles: Vec<Arc<HostProfile>> = files.map(read).collect();
+    profiles.sort_by(|one, other| one.name.cmp(&other.name));
+    let columns: Vec<Option<Arc<HostProfile>>> = std::iter::once(None).chain(profiles.into_iter().map(Some)).collect();
+    let names = columns.iter().map(|hosts| hosts.as_ref().map_or("ideal", |hosts| hosts.name.as_str()));
+    let mut text = format!("| induced | {} |\n|---|", names.collect::<Vec<_>>().join(" | "));
+    text.push_str(&"--:|".repeat(columns.len()));
+    text.push('\n');
+    for limit in all {
+        let _ = write!(text, "| {} |", limit.0);
+        for hosts in &columns {
+            let counted = counted(limit, bases, hosts.as_ref(), &mut |_| ());
+            let cell = format!("{}, {}, {}", counted.right, counted.unclear, counted.wrong());
+            println!("{} between {}: {cell}", limit.0, hosts.as_ref().map_or("ideal", |hosts| hosts.name.as_str()));
+            for miss in counted.misses.iter().filter(|miss| miss.starts_with("WRONG")) {
+                println!("{miss}");
+            }
+            let _ = write!(text, " {cell} |");
+        }
+        text.push('\n');
+    }
+    text
 }
 
 /// By which command, of which commit, for how long and where the matrix was made.

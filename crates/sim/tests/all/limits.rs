@@ -7,8 +7,11 @@
 mod induced;
 
 use induced::beside::BESIDE;
-use induced::{Base, Control, FURTHER, INDUCED, Induced, judged, matrix, page};
+use std::sync::Arc;
+
+use induced::{Base, Control, FURTHER, INDUCED, Induced, counted, judged, matrix, page};
 use narrows_diagnose::limits::LimitingFactor;
+use narrows_host_profile::HostProfile;
 
 const BASES: [Base; 6] = [
     base(20.0, 10.0, true),
@@ -66,6 +69,24 @@ fn beside_others_verdicts_are_right_or_unclear() {
     say(&text);
     let wrong: Vec<&String> = misses.iter().filter(|miss| miss.starts_with("WRONG")).collect();
     assert!(wrong.len() <= 1, "of 42: {wrong:#?}");
+}
+
+/// The same limits between hosts as they were measured: right or unclear, but for one in fifty.
+/// docs/results/verdicts.md has all profiles, over more paths.
+#[test]
+fn between_measured_hosts_verdicts_are_right_or_unclear() {
+    for text in
+        [include_str!("../../../../hosts/quiet-both-ends.toml"), include_str!("../../../../hosts/coalescing.toml")]
+    {
+        let hosts = Arc::new(HostProfile::from_toml(text).expect("a profile"));
+        let all = INDUCED.iter().chain(&BESIDE).map(|limit| counted(limit, &BASES[..3], Some(&hosts), &mut say));
+        let (mut runs, mut wrong) = (0, Vec::new());
+        for counted in all {
+            runs += counted.runs();
+            wrong.extend(counted.misses.into_iter().filter(|miss| miss.starts_with("WRONG")));
+        }
+        assert!(runs >= 50 && wrong.len() <= 1, "{}: of {runs}: {wrong:#?}", hosts.name);
+    }
 }
 
 fn named(all: &[Induced], name: &str) -> Induced {

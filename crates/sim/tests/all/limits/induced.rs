@@ -6,9 +6,11 @@
 pub(crate) mod beside;
 
 use std::fmt::Write as _;
+use std::sync::Arc;
 use std::time::Duration;
 
 use narrows_diagnose::limits::{LimitingFactor, Limits, limits};
+use narrows_host_profile::HostProfile;
 use narrows_probe::probes::{Congestion, Then, Transfer};
 use narrows_probe::{Event, Probe, World};
 use narrows_scenario::{Hop, Loss, PathDirection, Queue, Reorder, Router, Scenario, TokenBucket};
@@ -264,7 +266,14 @@ pub(crate) const INDUCED: [Induced; 15] = [
 
 /// All that is said of the whole test; no verdict: nothing but the path.
 pub(crate) fn judged(case: &Case, seed: u64) -> Limits {
-    let scenario = case.scenario.clone().validate().expect("the scenario makes sense");
+    judged_between(case, seed, None)
+}
+
+/// The same between hosts of a profile.
+fn judged_between(case: &Case, seed: u64, hosts: Option<&Arc<HostProfile>>) -> Limits {
+    let scenario = case.scenario.clone();
+    let scenario = hosts.map_or(scenario.clone(), |profile| scenario.hosts(profile));
+    let scenario = scenario.validate().expect("the scenario makes sense");
     let mut world = SimWorld::new(&scenario, PathDirection::Forward, seed);
     let facts = world.facts();
     let transfer = Transfer {
@@ -304,8 +313,62 @@ fn is_unclear(right: LimitingFactor, first: Option<LimitingFactor>) -> bool {
     both_fit || matches!(first, None | Some(LimitingFactor::Loss))
 }
 
-/// Rows: induced; columns: what was said first. And every miss, with all that was said; those that
-/// begin with `WRONG` say something else than what is right, and not that it is unclear.
+/// What was said of one limit over all paths on which it binds.
+#[derive(Default)]
+pub(crate) struct Counted {
+    /// By what was said first; last: nothing.
+    said: [u32; LimitingFactor::ALL.len() + 1],
+    pub(crate) right: u32,
+    pub(crate) unclear: u32,
+    /// Every miss, with all that was said.
+    pub(crate) misses: Vec<String>,
+}
+
+impl Counted {
+    pub(crate) fn runs(&self) -> u32 {
+        self.said.iter().sum()
+    }
+
+    pub(crate) fn wrong(&self) -> u32 {
+        self.runs() - self.right - self.unclear
+    }
+}
+
+/// Induces one limit over all paths. Misses that begin with `WRONG` say something else than what is
+/// right, and not that it is unclear.
+pub(crate) fn counted(
+    &(name, right, induce): &Induced,
+    bases: &[Base],
+    hosts: Option<&Arc<HostProfile>>,
+    reported: &mut dyn FnMut(&str),
+) -> Counted {
+    let mut counted = Counted::default();
+    for base in bases {
+        let Some(case) = induce(*base) else { continue };
+        let said = judged_between(&case, base.seed, hosts);
+        let first = said.verdicts.first().copied();
+        let place = LimitingFactor::ALL.iter().position(|limiting_factor| Some(*limiting_factor) == first);
+        counted.said[place.unwrap_or(LimitingFactor::ALL.len())] += 1;
+        if std::env::var_os("SHOW_LIMITS").is_some() {
+            reported(&format!("{name} at {base:?}: {said:?}"));
+        }
+        // BBR fills a link without overflowing its queue: that nothing but the path holds it is as
+        // right.
+        let path = right == LimitingFactor::Queue && base.control == Control::Bbr && first.is_none();
+        if first == Some(right) || path {
+            counted.right += 1;
+            continue;
+        }
+        counted.unclear += u32::from(is_unclear(right, first));
+        let miss = if is_unclear(right, first) { "unclear" } else { "WRONG" };
+        counted.misses.push(format!("{miss}: {name} at {base:?}: {said:?}"));
+    }
+    let (runs, right, unclear, wrong) = (counted.runs(), counted.right, counted.unclear, counted.wrong());
+    reported(&format!("{name}: of {runs} right {right}, unclear {unclear}, wrong {wrong}"));
+    counted
+}
+
+/// Rows: induced; columns: what was said first. And every miss.
 pub(crate) fn matrix(all: &[Induced], bases: &[Base], reported: &mut dyn FnMut(&str)) -> (String, Vec<String>) {
     let mut text = String::from("| induced | runs | right | unclear | wrong |");
     for limiting_factor in LimitingFactor::ALL {
@@ -314,45 +377,20 @@ pub(crate) fn matrix(all: &[Induced], bases: &[Base], reported: &mut dyn FnMut(&
     text.push_str(" path |\n|---|--:|--:|--:|--:|");
     text.push_str(&"--:|".repeat(LimitingFactor::ALL.len() + 1));
     text.push('\n');
-    let mut wrong = Vec::new();
+    let mut misses = Vec::new();
     let only = std::env::var("ONLY_LIMIT").ok();
-    for &(name, right, induce) in all {
-        if only.as_ref().is_some_and(|only| only != name) {
-            continue;
-        }
-        let (mut counts, mut right_ones, mut unclear) = ([0u32; LimitingFactor::ALL.len() + 1], 0, 0);
-        for base in bases {
-            let Some(case) = induce(*base) else { continue };
-
-            let said = judged(&case, base.seed);
-            let first = said.verdicts.first().copied();
-            let place = LimitingFactor::ALL.iter().position(|limiting_factor| Some(*limiting_factor) == first);
-            counts[place.unwrap_or(LimitingFactor::ALL.len())] += 1;
-            if std::env::var_os("SHOW_LIMITS").is_some() {
-                reported(&format!("{name} at {base:?}: {said:?}"));
-            }
-            // BBR fills a link without overflowing its queue: that nothing but the path holds it is
-            // as right.
-            let path = right == LimitingFactor::Queue && base.control == Control::Bbr && first.is_none();
-            if first == Some(right) || path {
-                right_ones += 1;
-                continue;
-            }
-            unclear += u32::from(is_unclear(right, first));
-            let miss = if is_unclear(right, first) { "unclear" } else { "WRONG" };
-            wrong.push(format!("{miss}: {name} at {base:?}: {said:?}"));
-        }
-        let runs: u32 = counts.iter().sum();
-        let wrong_ones = runs - right_ones - unclear;
-        let _ = write!(text, "| {name} | {runs} | {right_ones} | {unclear} | {wrong_ones} |");
-        for count in counts {
+    for induced in all.iter().filter(|(name, ..)| only.as_ref().is_none_or(|only| only == name)) {
+        let counted = counted(induced, bases, None, reported);
+        let (runs, right, unclear, wrong) = (counted.runs(), counted.right, counted.unclear, counted.wrong());
+        let _ = write!(text, "| {} | {runs} | {right} | {unclear} | {wrong} |", induced.0);
+        for count in counted.said {
             let cell = if count == 0 { String::new() } else { count.to_string() };
             let _ = write!(text, " {cell} |");
         }
         text.push('\n');
-        reported(&format!("{name}: of {runs} right {right_ones}, unclear {unclear}, wrong {wrong_ones}"));
+        misses.extend(counted.misses);
     }
-    (text, wrong)
+    (text, misses)
 }
 
 /// Puts a matrix into `docs/results/verdicts.md` between its marks, if that is asked for; returns
