@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use anyhow::Result;
+use narrows_stat::median;
 
 use super::row::Row;
 use super::{rows, scenarios};
@@ -35,9 +36,36 @@ pub(super) fn page(program: &str, runs: u32, made: &Provenance) -> Result<String
         made.lines(),
         RULES.replace("RUNS", &runs.to_string())
     );
+    summary(&mut text, &columns);
     section(&mut text, "Errors", &names, &columns, Row::error_cell);
     section(&mut text, "Intervals and bounds", &names, &columns, Row::held_cell);
     Ok(text)
+}
+
+/// A line for each of the hosts.
+fn summary(text: &mut String, columns: &[Column]) {
+    text.push_str(
+        "\n## Summary\n\n| hosts | rows | coverage fails | wrong in some run | 90 % within: middle row, worst | lower bounds: middle row, worst |\n\
+         |---|--:|--:|--:|--:|--:|\n",
+    );
+    for (name, rows) in columns {
+        let count = |fits: fn(&Row) -> bool| rows.values().filter(|row| fits(row)).count();
+        let spreads: Vec<f64> = rows.values().filter_map(Row::spread).collect();
+        let bounds: Vec<(f64, f64)> = rows.values().filter_map(Row::bounds).collect();
+        let middles: Vec<f64> = bounds.iter().map(|(middle, _)| *middle).collect();
+        let percent = |ratio: Option<f64>| ratio.map_or("–".to_owned(), |ratio| format!("{:.1} %", ratio * 100.0));
+        let _ = writeln!(
+            text,
+            "| {name} | {} | {} | {} | {}, {} | {}, {} |",
+            rows.len(),
+            count(|row| !row.covers()),
+            count(Row::is_wrong),
+            percent(median(&spreads)),
+            percent(spreads.iter().copied().reduce(f64::max)),
+            percent(median(&middles)),
+            percent(bounds.iter().map(|(_, worst)| *worst).reduce(f64::min)),
+        );
+    }
 }
 
 fn column(program: &str, runs: u32, profile: Option<&PathBuf>) -> Result<Column> {
@@ -71,9 +99,10 @@ were measured. `hosts/*.toml` say on which machine. Ports of published tools are
 
 - *Errors*: median with its sign, and 90th percentile of unsigned errors, of values less truth, as shares of the narrow link's
   capacity. Errors of other quantities than rates are relative to the truth. A dash: no run had a value.
-- *Intervals and bounds*: share of numbers whose interval or bound holds the truth; then, where there are such, the median of lower
-  bounds as a share of the truth (*bound*), the share of runs that are inconclusive (*none*), and the share of runs whose interval
-  misses the truth by more than 10 % of the capacity (*wrong*).
+- *Intervals and bounds*: share of numbers whose interval or bound holds the truth, bold where the binomial says that it is too
+  small (*coverage fails* counts these rows). Then, where there are such, median and smallest share of the truth of lower bounds
+  (*bound*), the share of runs that are inconclusive (*none*), and the share of runs whose interval misses the truth by more than
+  10 % of the capacity (*wrong*).
 
 Nothing here is a gate: the scenarios state what holds with their own hosts.
 ";

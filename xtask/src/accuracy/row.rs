@@ -105,14 +105,39 @@ impl Row {
         let some = |name: &str, ratio: Option<f64>| {
             ratio.filter(|ratio| *ratio > 0.0).map(|ratio| format!("{name} {:.0} %", ratio * 100.0))
         };
+        let coverage = |ratio: f64| {
+            let share = format!("{:.0} %", ratio * 100.0);
+            if self.covers() { share } else { format!("**{share}**") }
+        };
+        let bound = summary.median_lower_bound_ratio.zip(summary.worst_lower_bound_ratio);
         let parts = [
-            summary.coverage_ratio.map(|ratio| format!("{:.0} %", ratio * 100.0)),
-            some("bound", summary.median_lower_bound_ratio),
+            summary.coverage_ratio.map(coverage),
+            bound.map(|(middle, worst)| format!("bound {:.0}, {:.0} %", middle * 100.0, worst * 100.0)),
             some("none", summary.inconclusive_ratio),
             some("wrong", summary.wrong_confident_ratio),
         ];
         let text: Vec<String> = parts.into_iter().flatten().collect();
         if text.is_empty() { "–".to_owned() } else { text.join("; ") }
+    }
+
+    /// Its intervals and bounds hold the truth as often as they claim, by the binomial.
+    pub(super) fn covers(&self) -> bool {
+        !self.expectation.faults.iter().any(|fault| fault.kind == "coverage_low")
+    }
+
+    /// Some run's interval misses the truth by more than a tenth of the capacity.
+    pub(super) fn is_wrong(&self) -> bool {
+        self.summary.wrong_confident_ratio.is_some_and(|ratio| ratio > 0.0)
+    }
+
+    /// What nine of ten errors are within.
+    pub(super) fn spread(&self) -> Option<f64> {
+        self.summary.p90_abs_error_ratio
+    }
+
+    /// Median and smallest share of the truth of its lower bounds.
+    pub(super) fn bounds(&self) -> Option<(f64, f64)> {
+        self.summary.median_lower_bound_ratio.zip(self.summary.worst_lower_bound_ratio)
     }
 
     /// Its line of the table of bounds that are far from the truth, if it is one.
