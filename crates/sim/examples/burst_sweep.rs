@@ -5,8 +5,9 @@
 //! `cargo run --release -p narrows-sim --example burst_sweep --
 //! [seed=N] [paths=N] [only=WORD] [hosts=PROFILE] [cells]`;
 //! `*` marks confident misses: a value without bound over a tenth (and a packet) off, or a wrong
-//! word for what drops. With `hosts` a measured profile is played at both ends, also where the truth
-//! is asked: it depends on the rate at which the sender sends. `cells` prints sums for `cargo xtask record` instead.
+//! word for what drops. With `hosts` a measured profile is played at both ends, also where the
+//! truth is asked: it depends on the rate at which the sender sends. `cells` prints sums for
+//! `cargo xtask record` instead.
 
 #![expect(clippy::print_stdout, reason = "a program that prints a table")]
 

@@ -1,9 +1,11 @@
 //! What is told to have limited a transfer, over paths that no threshold was set by: rates, round
 //! trips, queues and seeds are drawn.
 //!
-//! `cargo run --release -p narrows-sim --example verdicts -- [PATHS [SEED]] [short | wide | hosts]`;
+//! `cargo run --release -p narrows-sim --example verdicts --
+//! [PATHS [SEED]] [short | wide | hosts]`;
 //! `short`: tests of 1.4 to 2.2 s; `wide`: 1 Mbit/s to 10 Gbit/s, 1 to 200 ms, Reno, CUBIC and BBR,
-//! one to four connections; `hosts`: a column for each profile of `hosts/` instead of what was said.
+//! one to four connections; `hosts`: a column for each profile of `hosts/` instead of what was
+//! said.
 //! `UPDATE_VERDICTS=1` writes the matrix into `docs/results/verdicts.md`, `ONLY_LIMIT="shaper"`
 //! tries one limit, `SHOW_LIMITS=1` tells each transfer.
 

@@ -97,8 +97,8 @@ fn measured(grid: &Grid, hosts: &Hosts, count: u32) -> Result<Column> {
     Ok(Column { grid: rows, named: evaluated(NAMED, &[grid.named], hosts, count)? })
 }
 
-/// Runs a plan in the simulator. What is finished is kept under `target/`, so that a record that was
-/// cut off goes on where it was.
+/// Runs a plan in the simulator. What is finished is kept under `target/`, so that a record that
+/// was cut off goes on where it was.
 fn evaluated(plan: &str, only: &[&str], (name, profile): &Hosts, count: u32) -> Result<Vec<Run>> {
     say(&format!("{plan} {}: hosts {name}, {count} runs a path\n", only.join(" ")));
     let folder = root().join("target/record");

@@ -9,7 +9,8 @@ use narrows_stat::{binomial_cdf, median, quantile};
 /// probability than the second is no chance: the rule of `crates/evaluate/src/expected.rs`.
 const NOMINAL: f64 = 0.9;
 const UNLIKELY: f64 = 0.001;
-/// An interval that misses the truth by more than this share of the capacity is wrong and confident.
+/// An interval that misses the truth by more than this share of the capacity is wrong and
+/// confident.
 const WRONG: f64 = 0.1;
 
 /// What a run claims.

@@ -190,8 +190,8 @@ impl Slot {
 }
 
 impl Departure {
-    /// Puts the packet on the path at `at`; from host to host it is delivered at node `stop` of its way, if
-    /// there is one to stop at.
+    /// Puts the packet on the path at `at`. From host to host it is delivered at node `stop` of its
+    /// way, if there is one to stop at.
     pub(crate) fn enter<T>(self, path: &mut Path<T>, at: u64, stop: Option<usize>, wrap: impl FnOnce(Segment) -> T) {
         let packet = Packet {
             ip_octets: self.ip_octets,

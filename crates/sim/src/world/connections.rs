@@ -3,9 +3,8 @@
 use narrows_scenario::Scenario;
 
 use super::capture::Tap;
-use super::engine::side;
 use super::payload::Payload;
-use super::segments::SegmentHosts;
+use super::segments::{SegmentHosts, side};
 use crate::NEVER;
 use crate::path::Path;
 use crate::tcp::{Departure, Segment, Stack, Transfers, elastic_flows, transfers};

@@ -6,7 +6,7 @@ use narrows_scenario::{Counted, Crossed, PathDirection, Scenario};
 use super::connections::Connections;
 use super::face::Face;
 use super::payload::{ExpectedResponse, Payload};
-use super::segments::SegmentHosts;
+use super::segments::{SegmentHosts, side};
 use crate::NEVER;
 use crate::host::{HostState, Intake, Kernel};
 use crate::path::{Output, Packet, Path};
@@ -317,11 +317,4 @@ impl Engine {
 
 pub(super) fn packet(ip_octets: u16, payload: Payload) -> Packet<Payload> {
     Packet { ip_octets, hop_limit: FULL_HOP_LIMIT, flow: 0, payload }
-}
-
-pub(super) fn side(way: PathDirection) -> usize {
-    match way {
-        PathDirection::Forward => 0,
-        PathDirection::Reverse => 1,
-    }
 }

@@ -1,9 +1,9 @@
 //! What a host that plays a profile does to segments of its own connections.
 //!
 //! A segment reaches TCP when the host's kernel stamps it: behind interrupts that are held back,
-//! beside others of a batch, and after a stall where stamps wait for stalls. Such a stall also holds
-//! back what TCP sends. Where stalls take programs alone, the kernel goes on without them, and
-//! buffers of megabytes outlast them. Hosts without a profile add nothing.
+//! beside others of a batch, and after a stall where stamps wait for stalls. Such a stall also
+//! holds back what TCP sends. Where stalls take programs alone, the kernel goes on without them,
+//! and buffers of megabytes outlast them. Hosts without a profile add nothing.
 
 use narrows_scenario::{PathDirection, Scenario};
 
@@ -54,6 +54,14 @@ impl SegmentHosts {
     /// When what TCP sends at `at` leaves the host at the beginning of `end`.
     pub(super) fn leaves(&mut self, at: u64, end: usize) -> u64 {
         self.0[end].as_mut().map_or(at, |end| end.host.kernel_running(at))
+    }
+}
+
+/// Which of two that belong to the host at the beginning of this way.
+pub(super) fn side(way: PathDirection) -> usize {
+    match way {
+        PathDirection::Forward => 0,
+        PathDirection::Reverse => 1,
     }
 }
 

@@ -32,8 +32,8 @@ impl Matrix {
         &mut self.0[place].1
     }
 
-    /// What was said of a run whose timing was valid. A shaper's bits wait in a queue: *queue* is as
-    /// unclear of it as no verdict.
+    /// What was said of a run whose timing was valid. A shaper's bits wait in a queue: *queue* is
+    /// as unclear of it as no verdict.
     pub(super) fn add(&mut self, what: &'static str, right: &[&str], said: &str) {
         let shaped = right.contains(&"shaper") && said == "queue";
         let row = self.row(what);
@@ -80,7 +80,8 @@ impl Matrix {
     }
 }
 
-/// Writes the matrix into `docs/results/verdicts.md` between its marks, if `UPDATE_VERDICTS` is set.
+/// Writes the matrix into `docs/results/verdicts.md` between its marks, if `UPDATE_VERDICTS` is
+/// set.
 pub(super) fn page(matrix: &Matrix, took: Duration) {
     const MARKS: [&str; 2] = ["<!-- kernels: begin -->\n", "<!-- kernels: end -->\n"];
     if std::env::var_os("UPDATE_VERDICTS").is_none() {
