@@ -38,7 +38,8 @@ pub(crate) fn run(args: &[String]) -> Result<bool> {
     while let Some(arg) = rest.next() {
         match arg.as_str() {
             "--runs" => {
-                runs = rest.next().context("--runs needs a number")?.parse().context("--runs needs a number")?
+                let value = rest.next().context("--runs needs a number")?;
+                runs = value.parse().context("--runs needs a number")?;
             }
             "--write" => write = true,
             word if SUBJECTS.iter().any(|(name, ..)| *name == word) => words.push(word),
