@@ -142,9 +142,9 @@ fn main() {
         println!(
             "{name}: {} paths, {} with a value, {} of them within a tenth; what drops named rightly on {}",
             count(&|_| true),
-            count(&|row| row.is_number),
-            count(&|row| row.is_number && row.is_near),
-            count(&|row| row.is_named),
+            count(&|row| row.claim == Claim::Value),
+            count(&|row| row.claim == Claim::Value && row.is_near),
+            count(&|row| row.naming == Naming::Right),
         );
     }
 }
@@ -156,21 +156,21 @@ fn as_cells(rows: &[Row]) {
     for policy in ["drop_tail", "early_drop", "policer", "shaper"] {
         for (name, is_loaded) in [("idle", false), ("beside others", true)] {
             let of = |row: &Row| row.policy == policy && row.is_loaded == is_loaded;
-            let near = count(&|row| of(row) && row.is_number && row.is_near);
+            let near = count(&|row| of(row) && row.claim == Claim::Value && row.is_near);
             let label = format!("{}, {name}: values within a tenth, of paths", policy.replace('_', " "));
             record::cell(&label, format!("{near} of {}", count(&of)));
         }
     }
     let share = |held: usize, of: usize| record::coverage(held as u64, of as u64);
-    let is_value = |row: &Row| row.is_number;
-    record::cell("values further off", count(&|row| row.is_number && !row.is_near));
-    record::cell("coverage of values", share(count(&|row| row.is_number && row.covers), count(&is_value)));
-    let is_bound = |row: &Row| row.is_bound;
-    record::cell("bounds that hold", share(count(&|row| row.is_bound && row.covers), count(&is_bound)));
+    let is_value = |row: &Row| row.claim == Claim::Value;
+    record::cell("values further off", count(&|row| row.claim == Claim::Value && !row.is_near));
+    record::cell("coverage of values", share(count(&|row| row.claim == Claim::Value && row.covers), count(&is_value)));
+    let is_bound = |row: &Row| row.claim == Claim::Bound;
+    record::cell("bounds that hold", share(count(&|row| row.claim == Claim::Bound && row.covers), count(&is_bound)));
     record::cell("lower bounds", record::tightness(&rows.iter().filter_map(|row| row.lower).collect::<Vec<_>>()));
-    record::cell("without an answer", count(&|row| !row.is_number && !row.is_bound));
-    record::cell("what drops: named rightly", count(&|row| row.is_named));
-    record::cell("what drops: named wrongly", count(&|row| row.is_misnamed));
+    record::cell("without an answer", count(&|row| row.claim == Claim::Nothing));
+    record::cell("what drops: named rightly", count(&|row| row.naming == Naming::Right));
+    record::cell("what drops: named wrongly", count(&|row| row.naming == Naming::Wrong));
 }
 
 #[derive(Default)]
@@ -178,15 +178,31 @@ struct Row {
     text: String,
     policy: &'static str,
     is_loaded: bool,
-    is_number: bool,
+    claim: Claim,
     is_near: bool,
-    is_bound: bool,
     /// The interval, or the bound, holds the truth to a packet.
     covers: bool,
     /// A lower bound's share of the truth.
     lower: Option<f64>,
-    is_named: bool,
-    is_misnamed: bool,
+    naming: Naming,
+}
+
+/// What is said of the size.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum Claim {
+    #[default]
+    Nothing,
+    Value,
+    Bound,
+}
+
+/// What is said of what drops.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum Naming {
+    #[default]
+    Unknown,
+    Right,
+    Wrong,
 }
 
 fn measured(path: &Drawn, seed: u64, hosts: Option<&Arc<HostProfile>>) -> Row {
@@ -233,13 +249,21 @@ fn measured(path: &Drawn, seed: u64, hosts: Option<&Arc<HostProfile>>) -> Row {
         ),
         policy: path.policy,
         is_loaded: path.is_loaded,
-        is_number,
+        claim: match estimate.verdict() {
+            BoundKind::Estimated => Claim::Value,
+            BoundKind::LowerBound | BoundKind::UpperBound => Claim::Bound,
+            BoundKind::Inconclusive => Claim::Nothing,
+        },
         is_near,
-        is_bound: matches!(estimate.verdict(), BoundKind::LowerBound | BoundKind::UpperBound),
         covers: if is_number { in_interval(estimate, truth) } else { holds },
         lower: truth.filter(|_| estimate.verdict() == BoundKind::LowerBound).map(|truth| value as f64 / truth as f64),
-        is_named,
-        is_misnamed: misnamed,
+        naming: if is_named {
+            Naming::Right
+        } else if misnamed {
+            Naming::Wrong
+        } else {
+            Naming::Unknown
+        },
     }
 }
 
