@@ -1,6 +1,8 @@
 //! What `narrows throughput` says held a transfer, between two real kernels on which the limit is
 //! known: a matrix of what was induced and what was said.
 
+#![expect(clippy::disallowed_methods, reason = "a reader that stands still does so in real time")]
+
 mod matrix;
 
 use std::process::Command;
