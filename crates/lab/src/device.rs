@@ -6,11 +6,11 @@ use std::io;
 
 use narrows_net::tun::{Tun, TunLayer};
 use nix::net::if_::if_nametoindex;
-use rtnetlink::LinkUnspec;
 
 use crate::error::LabError;
 use crate::host::LabHost;
-use crate::namespace::{netlink, set_queue_packets, transmit_drops};
+use crate::namespace::{set_queue_packets, transmit_drops};
+use crate::netlink::{Link, Netlink};
 use crate::plan::{AddressPlan, Addresses};
 use crate::player::End;
 
@@ -46,17 +46,14 @@ impl Device {
 /// Gives the device its MTU and its addresses, and sets it up.
 fn set_up(addresses: Addresses, mtu: u16) -> io::Result<()> {
     let number = if_nametoindex(INTERFACE)?;
-    let link = LinkUnspec::new_with_index(number);
-    netlink(async |handle| {
-        handle.link().set(link.mtu(u32::from(mtu)).build()).execute().await?;
-        let ipv4 = (addresses.ipv4.into(), AddressPlan::PREFIX_V4);
-        let ipv6 = addresses.ipv6.map(|ipv6| (ipv6.into(), AddressPlan::PREFIX_V6));
-        for (address, length) in [Some(ipv4), ipv6].into_iter().flatten() {
-            handle.address().add(number, address, length).execute().await?;
-        }
-        let up = LinkUnspec::new_with_index(number).up().build();
-        handle.link().set(up).execute().await
-    })
+    let netlink = Netlink::open()?;
+    netlink.set(&Link::numbered(number).mtu(mtu))?;
+    let ipv4 = (addresses.ipv4.into(), AddressPlan::PREFIX_V4);
+    let ipv6 = addresses.ipv6.map(|ipv6| (ipv6.into(), AddressPlan::PREFIX_V6));
+    for (address, length) in [Some(ipv4), ipv6].into_iter().flatten() {
+        netlink.add_address(number, address, length)?;
+    }
+    netlink.set(&Link::numbered(number).up())
 }
 
 impl fmt::Debug for Device {

@@ -29,6 +29,7 @@ mod icmp;
 mod link;
 mod meter;
 mod namespace;
+mod netlink;
 mod node;
 mod packet;
 mod placement;

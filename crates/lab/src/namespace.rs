@@ -12,9 +12,9 @@ use std::thread;
 use nix::errno::Errno;
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use nix::sched::{CloneFlags, setns, unshare};
-use rtnetlink::packet_route::link::{LinkAttribute, LinkMessage};
 
 use crate::error::LabError;
+use crate::netlink::{Link, Netlink};
 use crate::plan::Side;
 
 /// Where iproute2 looks for named namespaces.
@@ -86,12 +86,8 @@ impl Namespace {
     pub(crate) fn mark(&self, addresses: [Ipv4Addr; 2]) -> io::Result<()> {
         self.inside(|| {
             let loopback = nix::net::if_::if_nametoindex("lo")?;
-            netlink(async |handle| {
-                for address in addresses {
-                    handle.address().add(loopback, address.into(), 32).execute().await?;
-                }
-                Ok(())
-            })
+            let netlink = Netlink::open()?;
+            addresses.into_iter().try_for_each(|address| netlink.add_address(loopback, address.into(), 32))
         })?
     }
 
@@ -189,34 +185,13 @@ pub(crate) fn remove(path: &Path) -> bool {
 
 /// Sets `lo` up in the namespace of the calling thread.
 fn raise_loopback() -> io::Result<()> {
-    set_link(rtnetlink::LinkUnspec::new_with_name("lo").up().build())
+    Netlink::open()?.set(&Link::named("lo").up())
 }
 
 /// Sets the length of an interface's queue in the namespace of the calling thread. The older
 /// `ioctl` for it is closed to user namespaces.
 pub(crate) fn set_queue_packets(interface: &str, packets: u32) -> io::Result<()> {
-    let length = LinkAttribute::TxQueueLen(packets);
-    set_link(rtnetlink::LinkUnspec::new_with_name(interface).append_extra_attribute(length).build())
-}
-
-/// Changes an interface in the namespace of the calling thread.
-pub(crate) fn set_link(message: LinkMessage) -> io::Result<()> {
-    netlink(async |handle| handle.link().set(message).execute().await)
-}
-
-/// Talks to the kernel in the namespace of the calling thread.
-pub(crate) fn netlink<T>(talk: impl AsyncFnOnce(&rtnetlink::Handle) -> Result<T, rtnetlink::Error>) -> io::Result<T> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
-    runtime.block_on(async {
-        let (connection, handle, _) = rtnetlink::new_connection()?;
-        let connection = tokio::spawn(connection);
-        let result = talk(&handle).await.map_err(|error| match error {
-            rtnetlink::Error::NetlinkError(message) => message.to_io(),
-            other => io::Error::other(other),
-        });
-        connection.abort();
-        result
-    })
+    Netlink::open()?.set(&Link::named(interface).queue_packets(packets))
 }
 
 /// The column `transmit drop` of an interface in `/proc/net/dev` (`proc_pid_net(5)`): packets that

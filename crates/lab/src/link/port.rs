@@ -10,13 +10,12 @@ use std::io;
 
 use narrows_net::ring::{PacketRing, RingFrame, RingOptions};
 use narrows_net::tun::{Tun, TunLayer};
-use rtnetlink::packet_route::link::{InfoData, InfoKind, InfoVeth, LinkAttribute, LinkInfo};
-use rtnetlink::{LinkMessageBuilder, LinkUnspec};
 
 use super::ethernet::{HEADER_OCTETS, TAG_OCTETS, TYPE_AT};
 use super::{PortKind, PortSpec};
 use crate::error::LabError;
-use crate::namespace::{Namespace, netlink, set_link, set_queue_packets, transmit_drops};
+use crate::namespace::{Namespace, set_queue_packets, transmit_drops};
+use crate::netlink::{Link, Netlink};
 use crate::player::End;
 
 /// Frames kept for us while the thread stands still: at 1 Gb/s 25 ms of full ones, at 100 Mb/s 12
@@ -95,8 +94,7 @@ impl Port {
     fn tap(spec: &PortSpec) -> io::Result<Self> {
         spec.namespace.inside(|| {
             let tap = Tun::create(&spec.device, TunLayer::Ethernet)?;
-            let settings = LinkUnspec::new_with_name(&spec.device).mtu(u32::from(spec.mtu)).address(spec.mac.to_vec());
-            set_link(settings.build())?;
+            Netlink::open()?.set(&Link::named(&spec.device).mtu(spec.mtu).mac(&spec.mac))?;
             set_queue_packets(&spec.device, TAP_QUEUE_PACKETS)?;
             Ok(Self::Tap(tap))
         })?
@@ -182,23 +180,8 @@ fn make_pair(spec: &PortSpec, name: &str) -> io::Result<()> {
     // there is no such file.
     let _ = std::fs::write("/proc/sys/net/ipv6/conf/default/disable_ipv6", "1");
     let namespace = std::os::fd::AsRawFd::as_raw_fd(spec.namespace.file());
-    let peer = LinkMessageBuilder::<LinkUnspec>::new()
-        .name(spec.device.clone())
-        .mtu(u32::from(spec.mtu))
-        .address(spec.mac.to_vec())
-        .setns_by_fd(namespace)
-        .build();
-    let info = LinkAttribute::LinkInfo(vec![
-        LinkInfo::Kind(InfoKind::Veth),
-        LinkInfo::Data(InfoData::Veth(InfoVeth::Peer(peer))),
-    ]);
-    let pair = LinkMessageBuilder::<LinkUnspec>::new()
-        .name(name)
-        .mtu(u32::from(spec.mtu))
-        .up()
-        .append_extra_attribute(info)
-        .build();
-    netlink(async |handle| handle.link().add(pair).execute().await)
+    let peer = Link::named(&spec.device).mtu(spec.mtu).mac(&spec.mac).within(namespace);
+    Netlink::open()?.add(&Link::named(name).mtu(spec.mtu).up().cable_to(&peer))
 }
 
 /// Removes the first `count` pairs, as far as they are there.
@@ -217,7 +200,7 @@ pub(super) fn remove_all(own: &Namespace, count: usize) {
 
 fn remove(name: &str) -> io::Result<()> {
     let index = nix::net::if_::if_nametoindex(name)?;
-    netlink(async |handle| handle.link().del(index).execute().await)
+    Netlink::open()?.delete(&Link::numbered(index))
 }
 
 #[cfg(test)]

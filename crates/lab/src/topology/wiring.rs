@@ -1,19 +1,14 @@
 //! Makes the layout's cables, bridges, addresses, neighbours and routes in the nodes' kernels.
 
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::os::fd::AsRawFd;
 
 use nix::net::if_::if_nametoindex;
-use rtnetlink::packet_route::link::{InfoData, InfoVeth};
-use rtnetlink::packet_route::neighbour::NeighbourState;
-use rtnetlink::packet_route::route::{RouteAttribute, RouteMessage, RouteMetric, RouteScope};
-use rtnetlink::{Handle, LinkBridge, LinkMessageBuilder, LinkUnspec, LinkVeth, RouteMessageBuilder};
 
 use super::kind::NodeKind;
-use super::layout::{Cable, Layout, Neighbour, Port, Route};
+use super::layout::{Cable, Layout, Port, Route};
 use crate::error::LabError;
-use crate::namespace::netlink;
+use crate::netlink::{HostRoute, Link, Netlink};
 use crate::node::Node;
 
 /// The bridge in each switch.
@@ -28,12 +23,8 @@ pub(crate) fn lay_cable(nodes: &[Node], cable: &Cable, offloads: bool) -> Result
     let [near, remote] = &cable.ends;
     let (here, there) = (&nodes[near.node], &nodes[remote.node]);
     let doing = || format!("laying a cable from {} to {}", here.name(), there.name());
-    let peer =
-        end(LinkMessageBuilder::<LinkUnspec>::new(), remote).setns_by_fd(there.namespace().file().as_raw_fd()).build();
-    let message = end(LinkVeth::new(&near.device, &remote.device), near)
-        .set_info_data(InfoData::Veth(InfoVeth::Peer(peer)))
-        .build();
-    here.run(|| netlink(async |handle| handle.link().add(message).execute().await))?
+    let peer = end(remote).within(there.namespace().file().as_raw_fd());
+    here.run(|| Netlink::open()?.add(&end(near).cable_to(&peer)))?
         .map_err(|source| LabError::kernel(doing(), source))?;
     if offloads {
         return Ok(());
@@ -45,8 +36,8 @@ pub(crate) fn lay_cable(nodes: &[Node], cable: &Cable, offloads: bool) -> Result
     Ok(())
 }
 
-fn end<T>(message: LinkMessageBuilder<T>, port: &Port) -> LinkMessageBuilder<T> {
-    message.name(port.device.clone()).mtu(u32::from(port.mtu)).address(port.mac.to_vec()).txqueuelen(VETH_QUEUE_PACKETS)
+fn end(port: &Port) -> Link {
+    Link::named(&port.device).mtu(port.mtu).mac(&port.mac).queue_packets(VETH_QUEUE_PACKETS)
 }
 
 /// Sets a node up: devices, then whom it knows and how it gets to everybody else.
@@ -63,14 +54,10 @@ pub(crate) fn set_up(layout: &Layout, index: usize, node: &Node) -> Result<(), L
 fn bridge(layout: &Layout, index: usize) -> io::Result<()> {
     // No spanning tree and nobody asked for groups: it forwards at once and says nothing of its
     // own.
-    let message = LinkBridge::new(BRIDGE).mcast_snooping(false).up().build();
-    netlink(async |handle| handle.link().add(message).execute().await)?;
+    let netlink = Netlink::open()?;
+    netlink.add(&Link::bridge(BRIDGE).up())?;
     let bridge = if_nametoindex(BRIDGE)?;
-    for port in layout.ports(index) {
-        let message = LinkUnspec::new_with_name(&port.device).controller(bridge).up().build();
-        netlink(async |handle| handle.link().set(message).execute().await)?;
-    }
-    Ok(())
+    layout.ports(index).try_for_each(|port| netlink.set(&Link::named(&port.device).port_of(bridge).up()))
 }
 
 fn host(layout: &Layout, index: usize) -> io::Result<()> {
@@ -82,66 +69,33 @@ fn host(layout: &Layout, index: usize) -> io::Result<()> {
         let found = devices.iter().find(|(port, _)| port.device == device);
         found.map_or(0, |&(_, number)| number)
     };
-    netlink(async |handle| {
-        for &(port, number) in &devices {
-            raise(handle, port, number).await?;
-        }
-        for neighbour in layout.neighbours(index) {
-            introduce(handle, &neighbour, number(&neighbour.device)).await?;
-        }
-        let routes = layout.routes(index);
-        // The ways to neighbours first: the others lead over them.
-        let (near, remote): (Vec<&Route>, Vec<&Route>) = routes.iter().partition(|route| route.to == route.via);
-        for route in near.into_iter().chain(remote) {
-            handle.route().add(message(route, number(&route.device))).execute().await?;
-        }
-        Ok(())
-    })
+    let netlink = Netlink::open()?;
+    for &(port, number) in &devices {
+        raise(&netlink, port, number)?;
+    }
+    for neighbour in layout.neighbours(index) {
+        netlink.add_neighbour(number(&neighbour.device), neighbour.address, &neighbour.mac)?;
+    }
+    let routes = layout.routes(index);
+    // The ways to neighbours first: the others lead over them.
+    let (near, remote): (Vec<&Route>, Vec<&Route>) = routes.iter().partition(|route| route.to == route.via);
+    for route in near.into_iter().chain(remote) {
+        netlink.add_route(&host_route(route, number(&route.device)))?;
+    }
+    Ok(())
 }
 
-async fn raise(handle: &Handle, port: &Port, number: u32) -> Result<(), rtnetlink::Error> {
+fn raise(netlink: &Netlink, port: &Port, number: u32) -> io::Result<()> {
     if let Some(addresses) = port.addresses {
-        let add = |address: IpAddr, length| handle.address().add(number, address, length).execute();
-        add(addresses.ipv4.into(), 32).await?;
+        netlink.add_address(number, addresses.ipv4.into(), 32)?;
         if let Some(ipv6) = addresses.ipv6 {
-            add(ipv6.into(), 128).await?;
+            netlink.add_address(number, ipv6.into(), 128)?;
         }
     }
-    let up = LinkUnspec::new_with_index(number).up().build();
-    handle.link().set(up).execute().await
+    netlink.set(&Link::numbered(number).up())
 }
 
-async fn introduce(handle: &Handle, neighbour: &Neighbour, number: u32) -> Result<(), rtnetlink::Error> {
-    handle
-        .neighbours()
-        .add(number, neighbour.address)
-        .link_layer_address(&neighbour.mac)
-        .state(NeighbourState::Permanent)
-        .execute()
-        .await
-}
-
-fn message(route: &Route, number: u32) -> RouteMessage {
-    let direct = route.to == route.via;
-    let mut message = match route.to {
-        IpAddr::V4(to) => {
-            let builder = RouteMessageBuilder::<Ipv4Addr>::new().destination_prefix(to, 32).output_interface(number);
-            match route.via {
-                IpAddr::V4(via) if !direct => builder.gateway(via).onlink().build(),
-                _ => builder.scope(RouteScope::Link).build(),
-            }
-        }
-        IpAddr::V6(to) => {
-            let builder = RouteMessageBuilder::<Ipv6Addr>::new().destination_prefix(to, 128).output_interface(number);
-            match route.via {
-                IpAddr::V6(via) if !direct => builder.gateway(via).onlink().build(),
-                _ => builder.build(),
-            }
-        }
-    };
-    if let Some(mtu) = route.mtu {
-        let metrics = RouteAttribute::Metrics(vec![RouteMetric::Mtu(u32::from(mtu))]);
-        message.attributes.push(metrics);
-    }
-    message
+fn host_route(route: &Route, interface: u32) -> HostRoute {
+    let via = (route.to != route.via).then_some(route.via);
+    HostRoute { to: route.to, via, interface, mtu: route.mtu.map(u32::from) }
 }
