@@ -5,6 +5,8 @@ mod keys;
 #[cfg(feature = "tui")]
 mod painter;
 #[cfg(feature = "tui")]
+mod terminal;
+#[cfg(feature = "tui")]
 mod theme;
 
 use std::io::{self, IsTerminal};
@@ -49,7 +51,7 @@ fn possible() -> bool {
 #[cfg(feature = "tui")]
 fn is_large() -> bool {
     let least = narrows_report::screen::LEAST;
-    ratatui::crossterm::terminal::size().is_ok_and(|(columns, rows)| columns >= least.0 && rows >= least.1)
+    crossterm::terminal::size().is_ok_and(|(columns, rows)| columns >= least.0 && rows >= least.1)
 }
 
 #[cfg(not(feature = "tui"))]

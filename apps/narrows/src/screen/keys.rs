@@ -1,7 +1,7 @@
 //! What a key does.
 
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use narrows_report::screen::{Look, Over};
-use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 /// What a key asks for beyond another look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

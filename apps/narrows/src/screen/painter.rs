@@ -7,17 +7,16 @@ use std::sync::mpsc::{Receiver, TryRecvError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use crossterm::event::{self, Event, KeyEventKind};
 use narrows_net::thread_scheduling::Background;
 use narrows_probe::OnPath;
 use narrows_probe::progress::Timed;
 use narrows_report::screen::{Look, Model};
-use ratatui::DefaultTerminal;
-use ratatui::crossterm::event::{self, Event, KeyEventKind};
-use ratatui::text::{Line, Span};
 use signal_hook::consts::{SIGINT, SIGTERM, SIGTSTP};
 use signal_hook::iterator::Signals;
 
 use super::keys::{Asked, press};
+use super::terminal::{Terminal, restore};
 use super::theme::Theme;
 use crate::interrupt;
 use crate::painting::Shared;
@@ -32,7 +31,7 @@ pub(super) fn start(events: Receiver<Timed>, shared: Arc<Shared>, ascii: bool) -
     let stop = Arc::clone(interrupt::flag().ok()?);
     let signals = Signals::new([SIGINT, SIGTERM, SIGTSTP]).ok()?;
     // It restores the terminal where the program panics.
-    let terminal = ratatui::try_init().ok()?;
+    let terminal = Terminal::open().ok()?;
     interrupt::second_quits(false);
     let painter = Painter {
         terminal: Some(terminal),
@@ -56,14 +55,13 @@ pub(super) fn start(events: Receiver<Timed>, shared: Arc<Shared>, ascii: bool) -
 
 /// The terminal as it was.
 fn leave() {
-    // It may be gone.
-    let _ = ratatui::try_restore();
+    restore();
     interrupt::second_quits(true);
 }
 
 struct Painter {
     /// `None`: nothing can be written to it any more.
-    terminal: Option<DefaultTerminal>,
+    terminal: Option<Terminal>,
     model: Model,
     /// What is shown while the view stands still.
     frozen: Option<Model>,
@@ -138,13 +136,10 @@ impl Painter {
         }
         let (model, look, theme) = (self.frozen.as_ref().unwrap_or(&self.model), &self.look, self.theme);
         let Some(terminal) = &mut self.terminal else { return };
-        let drawn = terminal.draw(|frame| {
-            let area = frame.area();
-            let screen = model.view(area.width, area.height, look);
-            for (y, pieces) in (area.y..area.bottom()).zip(screen.lines) {
-                let spans = pieces.into_iter().map(|(tone, text)| Span::styled(text, theme.style(tone)));
-                frame.buffer_mut().set_line(area.x, y, &spans.collect::<Line<'_>>(), area.width);
-            }
+        let drawn = terminal.size().and_then(|(width, height)| {
+            let lines = model.view(width, height, look).lines.into_iter().take(height.into());
+            let styled = |(tone, text)| (theme.style(tone), text);
+            terminal.draw(lines.map(|pieces| pieces.into_iter().map(styled).collect()).collect())
         });
         if drawn.is_err() {
             self.terminal = None;
@@ -194,9 +189,9 @@ impl Painter {
 
     /// Stops the program as if nobody had watched for the signal, and comes back with it.
     fn suspend(&mut self) {
-        let _ = ratatui::try_restore();
+        restore();
         let _ = signal_hook::low_level::emulate_default_handler(SIGTSTP);
-        self.terminal = ratatui::try_init().ok();
+        self.terminal = Terminal::open().ok();
         self.drawn_ns = None;
     }
 }

@@ -1,7 +1,7 @@
 //! Colours. Words and shapes say the same.
 
+use crossterm::style::{Attribute, Color, ContentStyle, Stylize as _};
 use narrows_report::screen::Tone;
-use ratatui::style::{Color, Modifier, Style};
 
 /// Which colours there are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,16 +29,16 @@ impl Theme {
         }
     }
 
-    pub(super) fn style(self, tone: Tone) -> Style {
-        let style = Style::default();
+    pub(super) fn style(self, tone: Tone) -> ContentStyle {
+        let style = ContentStyle::default();
         let style = match tone {
-            Tone::Title => style.add_modifier(Modifier::BOLD),
-            Tone::Marked => style.add_modifier(Modifier::UNDERLINED),
-            Tone::Now | Tone::Doubt if self == Self::Mono => style.add_modifier(Modifier::BOLD),
-            Tone::Faint | Tone::Shade if self == Self::Mono => style.add_modifier(Modifier::DIM),
+            Tone::Title => style.attribute(Attribute::Bold),
+            Tone::Marked => style.attribute(Attribute::Underlined),
+            Tone::Now | Tone::Doubt if self == Self::Mono => style.attribute(Attribute::Bold),
+            Tone::Faint | Tone::Shade if self == Self::Mono => style.attribute(Attribute::Dim),
             _ => style,
         };
-        self.colour(tone).map_or(style, |colour| style.fg(colour))
+        self.colour(tone).map_or(style, |colour| style.with(colour))
     }
 
     fn colour(self, tone: Tone) -> Option<Color> {
@@ -46,22 +46,26 @@ impl Theme {
             Self::Mono => None,
             Self::Auto => match tone {
                 Tone::Plain | Tone::Title => None,
-                Tone::Faint => Some(Color::DarkGray),
-                Tone::Now => Some(Color::Yellow),
-                Tone::Good => Some(Color::Green),
-                Tone::Doubt | Tone::Marked => Some(Color::Red),
-                Tone::Value => Some(Color::Cyan),
-                Tone::Shade => Some(Color::Blue),
+                Tone::Faint => Some(Color::DarkGrey),
+                Tone::Now => Some(Color::DarkYellow),
+                Tone::Good => Some(Color::DarkGreen),
+                Tone::Doubt | Tone::Marked => Some(Color::DarkRed),
+                Tone::Value => Some(Color::DarkCyan),
+                Tone::Shade => Some(Color::DarkBlue),
             },
             Self::Contrast => match tone {
                 Tone::Plain | Tone::Title => None,
-                Tone::Faint => Some(Color::Gray),
-                Tone::Now => Some(Color::Rgb(230, 159, 0)),
-                Tone::Good => Some(Color::Rgb(0, 158, 115)),
-                Tone::Doubt | Tone::Marked => Some(Color::Rgb(213, 94, 0)),
-                Tone::Value => Some(Color::Rgb(86, 180, 233)),
-                Tone::Shade => Some(Color::Rgb(0, 114, 178)),
+                Tone::Faint => Some(Color::Grey),
+                Tone::Now => Some(rgb(230, 159, 0)),
+                Tone::Good => Some(rgb(0, 158, 115)),
+                Tone::Doubt | Tone::Marked => Some(rgb(213, 94, 0)),
+                Tone::Value => Some(rgb(86, 180, 233)),
+                Tone::Shade => Some(rgb(0, 114, 178)),
             },
         }
     }
+}
+
+const fn rgb(r: u8, g: u8, b: u8) -> Color {
+    Color::Rgb { r, g, b }
 }
