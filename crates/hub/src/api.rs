@@ -7,59 +7,53 @@ mod fleet;
 mod links;
 mod matrices;
 mod matrix;
+#[cfg(test)]
+mod open_api;
 mod plans;
 mod query;
 mod runs;
+#[cfg(test)]
 mod schemas;
 mod scrape;
 mod upgrade;
 
 use axum::Router;
-use utoipa::OpenApi;
-use utoipa_axum::router::OpenApiRouter;
-use utoipa_axum::routes;
+use axum::http::header;
+use axum::routing::{get, post};
 
 pub(crate) use app::App;
 
-/// What stands above the routes.
-#[derive(OpenApi)]
-#[openapi(info(
-    title = "narrows hub",
-    description = "What the paths of a fleet carry, and which links hold them back."
-))]
-struct Document;
-
-/// The routes of programs, and their description as JSON.
-pub(crate) fn router() -> (Router<App>, String) {
-    let (router, document) = OpenApiRouter::with_openapi(Document::openapi())
-        .routes(routes!(fleet::agents))
-        .routes(routes!(fleet::sites))
-        .routes(routes!(fleet::audit))
-        .routes(routes!(alerts::alerts))
-        .routes(routes!(alerts::silences, alerts::silence))
-        .routes(routes!(alerts::end_silence))
-        .routes(routes!(fleet::token))
-        .routes(routes!(fleet::revoke))
-        .routes(routes!(fleet::join))
-        .routes(routes!(matrix::matrix))
-        .routes(routes!(matrix::pairs))
-        .routes(routes!(matrix::series))
-        .routes(routes!(runs::runs))
-        .routes(routes!(runs::one))
-        .routes(routes!(links::links))
-        .routes(routes!(links::bottlenecks))
-        .routes(routes!(links::prove))
-        .routes(routes!(plans::plan))
-        .routes(routes!(plans::config, plans::set_config))
-        .routes(routes!(plans::orders, plans::order))
-        .routes(routes!(narrows_site::sign_in))
-        .routes(routes!(scrape::stream))
-        .routes(routes!(scrape::metrics))
-        .routes(routes!(scrape::ready))
-        .routes(routes!(scrape::healthy))
-        .split_for_parts();
-    let router = router
-        .route("/api/openapi.json", axum::routing::get(scrape::open_api))
-        .route("/bus", axum::routing::get(upgrade::bus));
-    (router, serde_json::to_string(&document).unwrap_or_default())
+/// The routes of programs.
+pub(crate) fn router() -> Router<App> {
+    Router::new()
+        .route("/api/v1/agents", get(fleet::agents))
+        .route("/api/v1/sites", get(fleet::sites))
+        .route("/api/v1/audit", get(fleet::audit))
+        .route("/api/v1/alerts", get(alerts::alerts))
+        .route("/api/v1/silences", get(alerts::silences).post(alerts::silence))
+        .route("/api/v1/silences/{id}/end", post(alerts::end_silence))
+        .route("/api/v1/tokens", post(fleet::token))
+        .route("/api/v1/agents/{name}/revoke", post(fleet::revoke))
+        .route("/api/v1/join", post(fleet::join))
+        .route("/api/v1/matrix", get(matrix::matrix))
+        .route("/api/v1/pairs", get(matrix::pairs))
+        .route("/api/v1/series", get(matrix::series))
+        .route("/api/v1/runs", get(runs::runs))
+        .route("/api/v1/runs/{id}", get(runs::one))
+        .route("/api/v1/links", get(links::links))
+        .route("/api/v1/bottlenecks", get(links::bottlenecks))
+        .route("/api/v1/bottlenecks/{id}/prove", post(links::prove))
+        .route("/api/v1/plan", get(plans::plan))
+        .route("/api/v1/config", get(plans::config).post(plans::set_config))
+        .route("/api/v1/orders", get(plans::orders).post(plans::order))
+        .route("/api/v1/session", post(narrows_site::sign_in))
+        .route("/api/v1/stream", get(scrape::stream))
+        .route("/metrics", get(scrape::metrics))
+        .route("/-/ready", get(scrape::ready))
+        .route("/-/healthy", get(scrape::healthy))
+        .route("/api/openapi.json", get(([(header::CONTENT_TYPE, "application/json")], DESCRIPTION)))
+        .route("/bus", get(upgrade::bus))
 }
+
+/// What stands beside the routes, as a test writes it (`INSTA_UPDATE=always`).
+const DESCRIPTION: &str = include_str!("api/openapi.json");

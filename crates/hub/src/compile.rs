@@ -49,20 +49,22 @@ pub(crate) struct Timetable {
 }
 
 /// A run without a span.
-#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, utoipa::ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 pub(crate) struct NotPlaced {
-    #[schema(value_type = String)]
+    #[cfg_attr(test, schema(value_type = String))]
     pub(crate) agent: Name,
-    #[schema(value_type = String)]
+    #[cfg_attr(test, schema(value_type = String))]
     pub(crate) target: Name,
     pub(crate) command: String,
     pub(crate) reason: String,
 }
 
 /// What loading runs take of a key in the timetable.
-#[derive(Debug, Clone, PartialEq, serde::Serialize, utoipa::ToSchema)]
+#[derive(Debug, Clone, PartialEq, serde::Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 pub(crate) struct KeyUse {
-    #[schema(value_type = String)]
+    #[cfg_attr(test, schema(value_type = String))]
     pub(crate) key: Key,
     pub(crate) busy_ms: u64,
     pub(crate) budget_ms: u64,

@@ -149,10 +149,7 @@ impl Server {
         let (hub, feed, bus) = (Arc::clone(&self.hub), self.feed, self.bus);
         let assets = assets::assets();
         let shell = assets.shell().to_owned();
-        let routes = move |site| {
-            let (router, open_api) = crate::api::router();
-            assets::add(router, assets).with_state(App::new(hub, site, feed, bus, open_api))
-        };
+        let routes = move |site| assets::add(crate::api::router(), assets).with_state(App::new(hub, site, feed, bus));
         let fault = |fault: Option<String>| {
             if let Some(fault) = fault {
                 tracing::warn!(fault, "TLS or users");

@@ -27,7 +27,7 @@ pub use assets::{Assets, File, KIT, SCRIPT, STYLE};
 pub use feed::Feed;
 pub use problem::{Problem, unread};
 pub use server::Server;
-pub use session::{__path_sign_in, SignIn, sign_in};
+pub use session::{SignIn, sign_in};
 pub use settings::{ServeError, Settings, wall_clock};
 pub use site::Site;
 pub use web_config::{OwnTls, WebConfigError};

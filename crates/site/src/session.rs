@@ -8,7 +8,6 @@ use axum::extract::{ConnectInfo, State};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use serde::Deserialize;
-use utoipa::ToSchema;
 
 use crate::auth::{Answer, Shown};
 use crate::guard::too_many_guesses;
@@ -17,7 +16,7 @@ use crate::sessions::{COOKIE, LIFE};
 use crate::site::Site;
 
 /// Who signs in: a user with a password, or whoever has the token.
-#[derive(Deserialize, ToSchema)]
+#[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SignIn {
     /// The user's name; missing or empty where `secret` is the token.
@@ -27,10 +26,6 @@ pub struct SignIn {
 }
 
 /// Opens a session, whose name the cookie holds.
-#[utoipa::path(post, path = "/api/v1/session", tag = "write", request_body = SignIn, responses(
-    (status = 204), (status = 401, body = Problem, content_type = "application/problem+json"),
-    (status = 429, body = Problem, content_type = "application/problem+json")
-))]
 pub async fn sign_in(
     State(site): State<Site>,
     ConnectInfo(from): ConnectInfo<SocketAddr>,

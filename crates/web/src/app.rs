@@ -23,13 +23,12 @@ struct Shared {
     site: Site,
     assets: Assets,
     queries: Semaphore,
-    open_api: String,
 }
 
 impl App {
-    pub(crate) fn new(source: Arc<dyn Source>, live: Live, site: Site, assets: Assets, open_api: String) -> Self {
+    pub(crate) fn new(source: Arc<dyn Source>, live: Live, site: Site, assets: Assets) -> Self {
         let queries = Semaphore::new(QUERIES);
-        Self { shared: Arc::new(Shared { source, live, site, assets, queries, open_api }) }
+        Self { shared: Arc::new(Shared { source, live, site, assets, queries }) }
     }
 
     pub(crate) fn live(&self) -> &Live {
@@ -42,10 +41,6 @@ impl App {
 
     pub(crate) fn now(&self) -> WallTime {
         WallTime::default().after(self.shared.site.now())
-    }
-
-    pub(crate) fn open_api(&self) -> &str {
-        &self.shared.open_api
     }
 
     /// Asks the source on a thread that may wait.

@@ -41,10 +41,7 @@ impl Server {
     ) -> Result<(), ServeError> {
         let assets = Assets::new(include_str!("../assets/index.html"), &FILES);
         let (shell, faults) = (assets.shell().to_owned(), live.clone());
-        let routes = |site| {
-            let (router, open_api) = crate::api::router();
-            crate::pages::add(router).with_state(App::new(source, live, site, assets, open_api))
-        };
+        let routes = |site| crate::pages::add(crate::api::router()).with_state(App::new(source, live, site, assets));
         self.site.run(shell, routes, move |fault| faults.fault("web_config", fault), stop).await
     }
 }

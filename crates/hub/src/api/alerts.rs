@@ -9,16 +9,18 @@ use narrows_fleet::alert::Silence;
 use narrows_fleet::keys::Name;
 use narrows_site::{Problem, unread};
 use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
 
 use super::App;
 use super::app::who;
+#[cfg(test)]
+use super::open_api::Fault;
 use crate::Error;
 use crate::hub::alerts::AlertRow;
 use crate::hub::telling::ChannelRow;
 
 /// What fires now.
-#[derive(Serialize, ToSchema)]
+#[derive(Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 pub(crate) struct AlertList {
     now_ms: i64,
     alerts: Vec<AlertRow>,
@@ -27,23 +29,24 @@ pub(crate) struct AlertList {
 }
 
 /// What fires now, the oldest first.
-#[utoipa::path(get, path = "/api/v1/alerts", tag = "read", responses((status = 200, body = AlertList)))]
+#[cfg_attr(test, utoipa::path(get, path = "/api/v1/alerts", tag = "read", responses((status = 200, body = AlertList))))]
 pub(crate) async fn alerts(State(app): State<App>) -> Json<AlertList> {
     let hub = app.hub();
     Json(AlertList { now_ms: hub.now(), alerts: hub.alerts(), channels: hub.telling.rows() })
 }
 
 /// A silence.
-#[derive(Serialize, ToSchema)]
+#[derive(Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 pub(crate) struct SilenceRow {
     id: u64,
     /// The alert by its name; every one if missing.
     rule: Option<String>,
     /// Paths from this host; from every one if missing.
-    #[schema(value_type = Option<String>)]
+    #[cfg_attr(test, schema(value_type = Option<String>))]
     source: Option<Name>,
     /// Paths to this host; to every one if missing.
-    #[schema(value_type = Option<String>)]
+    #[cfg_attr(test, schema(value_type = Option<String>))]
     target: Option<Name>,
     /// The link by its number; with or without one if missing.
     link: Option<String>,
@@ -54,14 +57,16 @@ pub(crate) struct SilenceRow {
 }
 
 /// Silences.
-#[derive(Serialize, ToSchema)]
+#[derive(Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 pub(crate) struct Silences {
     now_ms: i64,
     silences: Vec<SilenceRow>,
 }
 
 /// Silences in force and to come.
-#[utoipa::path(get, path = "/api/v1/silences", tag = "read", responses((status = 200, body = Silences)))]
+#[cfg_attr(test, utoipa::path(get, path = "/api/v1/silences", tag = "read",
+    responses((status = 200, body = Silences))))]
 pub(crate) async fn silences(State(app): State<App>) -> Result<Json<Silences>, Problem> {
     let now_ms = app.hub().now();
     let silences = app.hub().record.silences(now_ms).await.map_err(Error::from)?;
@@ -69,7 +74,8 @@ pub(crate) async fn silences(State(app): State<App>) -> Result<Json<Silences>, P
 }
 
 /// What is to be held back: notices that fit all that is named.
-#[derive(Deserialize, ToSchema)]
+#[derive(Deserialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub(crate) struct SilenceWish {
     /// The alert by its name; every one if missing.
@@ -91,8 +97,9 @@ pub(crate) struct SilenceWish {
 
 /// Holds notices back for a time. Alerts fire all the same, and are told afterwards if they still
 /// do.
-#[utoipa::path(post, path = "/api/v1/silences", tag = "write", request_body = SilenceWish,
-    responses((status = 200, body = SilenceRow), (status = 400, body = Problem, content_type = "application/problem+json")))]
+#[cfg_attr(test, utoipa::path(post, path = "/api/v1/silences", tag = "write", request_body = SilenceWish,
+    responses((status = 200, body = SilenceRow),
+        (status = 400, body = Fault, content_type = "application/problem+json"))))]
 pub(crate) async fn silence(
     State(app): State<App>,
     ConnectInfo(from): ConnectInfo<SocketAddr>,
@@ -120,16 +127,17 @@ pub(crate) async fn silence(
 }
 
 /// A silence that is over.
-#[derive(Serialize, ToSchema)]
+#[derive(Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 pub(crate) struct Ended {
     now_ms: i64,
     ended: u64,
 }
 
 /// Ends a silence now.
-#[utoipa::path(post, path = "/api/v1/silences/{id}/end", tag = "write",
+#[cfg_attr(test, utoipa::path(post, path = "/api/v1/silences/{id}/end", tag = "write",
     params(("id" = u64, Path, description = "The silence's number")),
-    responses((status = 200, body = Ended), (status = 404, body = Problem, content_type = "application/problem+json")))]
+    responses((status = 200, body = Ended), (status = 404, body = Fault, content_type = "application/problem+json"))))]
 pub(crate) async fn end_silence(
     State(app): State<App>,
     ConnectInfo(from): ConnectInfo<SocketAddr>,

@@ -23,13 +23,12 @@ struct Shared {
     site: Site,
     feed: Feed,
     bus: Option<embedded::Server>,
-    open_api: String,
     matrices: Matrices,
 }
 
 impl App {
-    pub(crate) fn new(hub: Arc<Hub>, site: Site, feed: Feed, bus: Option<embedded::Server>, open_api: String) -> Self {
-        Self { shared: Arc::new(Shared { hub, site, feed, bus, open_api, matrices: Matrices::default() }) }
+    pub(crate) fn new(hub: Arc<Hub>, site: Site, feed: Feed, bus: Option<embedded::Server>) -> Self {
+        Self { shared: Arc::new(Shared { hub, site, feed, bus, matrices: Matrices::default() }) }
     }
 
     pub(crate) fn hub(&self) -> &Arc<Hub> {
@@ -47,10 +46,6 @@ impl App {
 
     pub(crate) fn matrices(&self) -> &Matrices {
         &self.shared.matrices
-    }
-
-    pub(crate) fn open_api(&self) -> &str {
-        &self.shared.open_api
     }
 }
 

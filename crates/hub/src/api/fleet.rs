@@ -10,39 +10,45 @@ use narrows_fleet::keys::Name;
 use narrows_fleet::message::{Join, Joined};
 use narrows_site::{Problem, unread};
 use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
 
+use super::App;
 use super::app::who;
+#[cfg(test)]
+use super::open_api::Fault;
 use super::query::Asked;
-use super::{App, schemas};
+#[cfg(test)]
+use super::schemas;
 use crate::hub::view::AgentRow;
 
 /// All agents that ever were.
-#[derive(Serialize, ToSchema)]
+#[derive(Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 pub(crate) struct Agents {
     now_ms: i64,
     agents: Vec<AgentRow>,
 }
 
 /// All agents that ever were, by name.
-#[utoipa::path(get, path = "/api/v1/agents", tag = "read", responses((status = 200, body = Agents)))]
+#[cfg_attr(test, utoipa::path(get, path = "/api/v1/agents", tag = "read", responses((status = 200, body = Agents))))]
 pub(crate) async fn agents(State(app): State<App>) -> Json<Agents> {
     let hub = app.hub();
     Json(Agents { now_ms: hub.now(), agents: hub.directory.all().iter().map(|agent| hub.agent_row(agent)).collect() })
 }
 
 /// A site.
-#[derive(Serialize, ToSchema)]
+#[derive(Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 pub(crate) struct SiteRow {
-    #[schema(value_type = String)]
+    #[cfg_attr(test, schema(value_type = String))]
     name: Name,
-    #[schema(value_type = Vec<String>)]
+    #[cfg_attr(test, schema(value_type = Vec<String>))]
     hosts: BTreeSet<Name>,
     access: Option<AccessRow>,
 }
 
 /// The link that the hosts of a site share.
-#[derive(Serialize, ToSchema)]
+#[derive(Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 pub(crate) struct AccessRow {
     down_bps: u64,
     up_bps: u64,
@@ -51,14 +57,15 @@ pub(crate) struct AccessRow {
 }
 
 /// All sites.
-#[derive(Serialize, ToSchema)]
+#[derive(Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 pub(crate) struct Sites {
     now_ms: i64,
     sites: Vec<SiteRow>,
 }
 
 /// The sites of the configuration, with their hosts.
-#[utoipa::path(get, path = "/api/v1/sites", tag = "read", responses((status = 200, body = Sites)))]
+#[cfg_attr(test, utoipa::path(get, path = "/api/v1/sites", tag = "read", responses((status = 200, body = Sites))))]
 pub(crate) async fn sites(State(app): State<App>) -> Result<Json<Sites>, Problem> {
     let ground = app.hub().ground(None).await?;
     let mut hosts: BTreeMap<&Name, BTreeSet<Name>> = BTreeMap::new();
@@ -79,18 +86,20 @@ pub(crate) async fn sites(State(app): State<App>) -> Result<Json<Sites>, Problem
 }
 
 /// Part of the audit.
-#[derive(Serialize, ToSchema)]
+#[derive(Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 pub(crate) struct Entries {
     now_ms: i64,
-    #[schema(value_type = Vec<schemas::AuditEntry>)]
+    #[cfg_attr(test, schema(value_type = Vec<schemas::AuditEntry>))]
     entries: Vec<narrows_record::Audit>,
 }
 
 /// Who changed what, the newest first.
-#[utoipa::path(get, path = "/api/v1/audit", tag = "read",
+#[cfg_attr(test, utoipa::path(get, path = "/api/v1/audit", tag = "read",
     params(("before" = Option<u64>, Query, description = "Entries before this number; the newest if missing"),
         ("limit" = Option<u32>, Query, description = "At most 500; 100 if missing")),
-    responses((status = 200, body = Entries), (status = 400, body = Problem, content_type = "application/problem+json")))]
+    responses((status = 200, body = Entries),
+        (status = 400, body = Fault, content_type = "application/problem+json"))))]
 pub(crate) async fn audit(State(app): State<App>, asked: Asked) -> Result<Json<Entries>, Problem> {
     let before = asked.text("before").map(str::parse).transpose();
     let before = before.map_err(|_| Problem::bad_request("`before` is a number"))?;
@@ -100,7 +109,8 @@ pub(crate) async fn audit(State(app): State<App>, asked: Asked) -> Result<Json<E
 }
 
 /// How many hosts may join by a token.
-#[derive(Deserialize, ToSchema)]
+#[derive(Deserialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub(crate) struct TokenWish {
     /// One if missing.
@@ -113,7 +123,8 @@ const fn one() -> u32 {
 }
 
 /// A token that was made.
-#[derive(Serialize, ToSchema)]
+#[derive(Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 pub(crate) struct Made {
     now_ms: i64,
     /// `nw1.<hash of the hub's key>.<20 secret octets>`; it is not shown again.
@@ -121,8 +132,8 @@ pub(crate) struct Made {
 }
 
 /// A new token by which hosts join within a day.
-#[utoipa::path(post, path = "/api/v1/tokens", tag = "write", request_body = TokenWish,
-    responses((status = 200, body = Made), (status = 400, body = Problem, content_type = "application/problem+json")))]
+#[cfg_attr(test, utoipa::path(post, path = "/api/v1/tokens", tag = "write", request_body = TokenWish,
+    responses((status = 200, body = Made), (status = 400, body = Fault, content_type = "application/problem+json"))))]
 pub(crate) async fn token(
     State(app): State<App>,
     ConnectInfo(from): ConnectInfo<SocketAddr>,
@@ -134,17 +145,19 @@ pub(crate) async fn token(
 }
 
 /// An agent that was thrown out.
-#[derive(Serialize, ToSchema)]
+#[derive(Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 pub(crate) struct Revoked {
     now_ms: i64,
-    #[schema(value_type = String)]
+    #[cfg_attr(test, schema(value_type = String))]
     revoked: Name,
 }
 
 /// Throws an agent out.
-#[utoipa::path(post, path = "/api/v1/agents/{name}/revoke", tag = "write",
+#[cfg_attr(test, utoipa::path(post, path = "/api/v1/agents/{name}/revoke", tag = "write",
     params(("name" = String, Path, description = "The agent's name")),
-    responses((status = 200, body = Revoked), (status = 404, body = Problem, content_type = "application/problem+json")))]
+    responses((status = 200, body = Revoked),
+        (status = 404, body = Fault, content_type = "application/problem+json"))))]
 pub(crate) async fn revoke(
     State(app): State<App>,
     ConnectInfo(from): ConnectInfo<SocketAddr>,
@@ -156,8 +169,9 @@ pub(crate) async fn revoke(
 }
 
 /// Takes a host into the fleet: the token that it shows is the proof.
-#[utoipa::path(post, path = "/api/v1/join", tag = "agents", request_body = schemas::Join,
-    responses((status = 200, body = schemas::Joined), (status = 403, body = Problem, content_type = "application/problem+json")))]
+#[cfg_attr(test, utoipa::path(post, path = "/api/v1/join", tag = "agents", request_body = schemas::Join,
+    responses((status = 200, body = schemas::Joined),
+        (status = 403, body = Fault, content_type = "application/problem+json"))))]
 pub(crate) async fn join(
     State(app): State<App>,
     ConnectInfo(from): ConnectInfo<SocketAddr>,

@@ -10,11 +10,12 @@ use narrows_fleet::topology::{LinkIndex, Pair};
 use narrows_site::Problem;
 use narrows_units::{BitRate, Metric, Unit, to_u32};
 use serde::Serialize;
-use utoipa::ToSchema;
 use uuid::Uuid;
 
 use super::App;
 use super::app::who;
+#[cfg(test)]
+use super::open_api::Fault;
 use super::query::Asked;
 use crate::hub::Hub;
 use crate::hub::bottlenecks::{self, Bottleneck, hosts};
@@ -22,7 +23,8 @@ use crate::hub::proofs::ProofRow;
 use crate::hub::tomography::{Findings, Located};
 
 /// A link.
-#[derive(Serialize, ToSchema)]
+#[derive(Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 pub(crate) struct LinkRow {
     id: String,
     /// Its ends.
@@ -41,35 +43,39 @@ pub(crate) struct LinkRow {
 }
 
 /// All links.
-#[derive(Serialize, ToSchema)]
+#[derive(Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 pub(crate) struct Links {
     now_ms: i64,
     links: Vec<LinkRow>,
 }
 
 /// The ends of a link.
-#[derive(Serialize, ToSchema)]
+#[derive(Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 pub(crate) struct Ends {
     from: String,
     to: String,
 }
 
 /// A path that a link holds back.
-#[derive(Serialize, ToSchema)]
+#[derive(Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 pub(crate) struct HeldPath {
-    #[schema(value_type = String)]
+    #[cfg_attr(test, schema(value_type = String))]
     source: Name,
-    #[schema(value_type = String)]
+    #[cfg_attr(test, schema(value_type = String))]
     target: Name,
     value: Option<f64>,
     low: Option<f64>,
     high: Option<f64>,
-    #[schema(value_type = Option<String>)]
+    #[cfg_attr(test, schema(value_type = Option<String>))]
     run: Option<Uuid>,
 }
 
 /// A link, or several that no pair tells apart, with the paths that it holds back.
-#[derive(Serialize, ToSchema)]
+#[derive(Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 pub(crate) struct BottleneckRow {
     id: String,
     /// Its two ends.
@@ -83,37 +89,40 @@ pub(crate) struct BottleneckRow {
     paths: Vec<HeldPath>,
     /// Measured paths through it.
     of: usize,
-    #[schema(value_type = Vec<String>)]
+    #[cfg_attr(test, schema(value_type = Vec<String>))]
     sites: BTreeSet<Name>,
     proof: Option<ProofRow>,
 }
 
 /// A slow path, and the links of which one may be why.
-#[derive(Serialize, ToSchema)]
+#[derive(Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 pub(crate) struct Undecided {
-    #[schema(value_type = String)]
+    #[cfg_attr(test, schema(value_type = String))]
     source: Name,
-    #[schema(value_type = String)]
+    #[cfg_attr(test, schema(value_type = String))]
     target: Name,
     candidates: Vec<String>,
 }
 
 /// A pair of hosts.
-#[derive(Serialize, ToSchema)]
+#[derive(Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 pub(crate) struct Ordered {
-    #[schema(value_type = String)]
+    #[cfg_attr(test, schema(value_type = String))]
     source: Name,
-    #[schema(value_type = String)]
+    #[cfg_attr(test, schema(value_type = String))]
     target: Name,
 }
 
 /// Which links hold paths back.
-#[derive(Serialize, ToSchema)]
+#[derive(Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 pub(crate) struct BottleneckList {
     now_ms: i64,
     /// `available` or `capacity`.
     metric: String,
-    #[schema(value_type = String)]
+    #[cfg_attr(test, schema(value_type = String))]
     unit: Unit,
     measured_pairs: usize,
     located_pairs: usize,
@@ -124,7 +133,8 @@ pub(crate) struct BottleneckList {
 }
 
 /// A proof that began.
-#[derive(Serialize, ToSchema)]
+#[derive(Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 pub(crate) struct Begun {
     now_ms: i64,
     /// The bottleneck's number.
@@ -137,9 +147,9 @@ fn located<'a>(found: &'a Findings, asked: &Asked, default: Metric) -> Result<&'
 }
 
 /// All links of the routes of the last day.
-#[utoipa::path(get, path = "/api/v1/links", tag = "read",
+#[cfg_attr(test, utoipa::path(get, path = "/api/v1/links", tag = "read",
     params(("metric" = Option<String>, Query, description = "`capacity` (default) or `available`")),
-    responses((status = 200, body = Links), (status = 400, body = Problem, content_type = "application/problem+json")))]
+    responses((status = 200, body = Links), (status = 400, body = Fault, content_type = "application/problem+json"))))]
 pub(crate) async fn links(State(app): State<App>, asked: Asked) -> Result<Json<Links>, Problem> {
     let found = app.hub().tomography.found();
     let located = located(&found, &asked, Metric::IpCapacity)?;
@@ -166,9 +176,10 @@ pub(crate) async fn links(State(app): State<App>, asked: Asked) -> Result<Json<L
 }
 
 /// Links that hold measured paths back, those of most paths first.
-#[utoipa::path(get, path = "/api/v1/bottlenecks", tag = "read",
+#[cfg_attr(test, utoipa::path(get, path = "/api/v1/bottlenecks", tag = "read",
     params(("metric" = Option<String>, Query, description = "`available` (default) or `capacity`")),
-    responses((status = 200, body = BottleneckList), (status = 400, body = Problem, content_type = "application/problem+json")))]
+    responses((status = 200, body = BottleneckList),
+        (status = 400, body = Fault, content_type = "application/problem+json"))))]
 pub(crate) async fn bottlenecks(State(app): State<App>, asked: Asked) -> Result<Json<BottleneckList>, Problem> {
     let found = app.hub().tomography.found();
     let metric = asked.metric(Metric::AvailableIpCapacity)?;
@@ -228,10 +239,10 @@ fn row(hub: &Hub, found: &Findings, located: &Located, one: &Bottleneck) -> Bott
 }
 
 /// Begins a proof by load that paths share a bottleneck.
-#[utoipa::path(post, path = "/api/v1/bottlenecks/{id}/prove", tag = "write",
+#[cfg_attr(test, utoipa::path(post, path = "/api/v1/bottlenecks/{id}/prove", tag = "write",
     params(("id" = String, Path, description = "The bottleneck's number")),
-    responses((status = 200, body = Begun), (status = 400, body = Problem, content_type = "application/problem+json"),
-        (status = 404, body = Problem, content_type = "application/problem+json")))]
+    responses((status = 200, body = Begun), (status = 400, body = Fault, content_type = "application/problem+json"),
+        (status = 404, body = Fault, content_type = "application/problem+json"))))]
 pub(crate) async fn prove(
     State(app): State<App>,
     ConnectInfo(from): ConnectInfo<SocketAddr>,

@@ -12,15 +12,19 @@ use narrows_record::{Latest, Point, Range, RunFilter, RunRow};
 use narrows_site::Problem;
 use narrows_units::{Metric, Unit};
 use serde::Serialize;
-use utoipa::ToSchema;
 
+use super::App;
+#[cfg(test)]
+use super::open_api::Fault;
 use super::query::Asked;
-use super::{App, schemas};
+#[cfg(test)]
+use super::schemas;
 use crate::Error;
 use crate::hub::bottlenecks;
 
 /// A cell of the matrix.
-#[derive(Debug, Default, Serialize, ToSchema)]
+#[derive(Debug, Default, Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 pub(crate) struct Cell {
     source: String,
     target: String,
@@ -37,28 +41,29 @@ pub(crate) struct Cell {
 }
 
 /// A matrix.
-#[derive(Serialize, ToSchema)]
+#[derive(Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 pub(crate) struct Matrix {
     now_ms: i64,
     /// As it was asked for.
     metric: String,
     /// `bit/s`, `ns`, `octet` or `count`.
-    #[schema(value_type = String)]
+    #[cfg_attr(test, schema(value_type = String))]
     unit: Unit,
     /// `host` or `site`.
     by: &'static str,
-    #[schema(value_type = Vec<String>)]
+    #[cfg_attr(test, schema(value_type = Vec<String>))]
     sources: Vec<Name>,
-    #[schema(value_type = Vec<String>)]
+    #[cfg_attr(test, schema(value_type = Vec<String>))]
     targets: Vec<Name>,
     cells: Vec<Cell>,
 }
 
 /// Sources by targets; only cells of which something is known.
-#[utoipa::path(get, path = "/api/v1/matrix", tag = "read",
+#[cfg_attr(test, utoipa::path(get, path = "/api/v1/matrix", tag = "read",
     params(("metric" = Option<String>, Query, description = "`available` if missing"),
         ("by" = Option<String>, Query, description = "`host` or `site`; hosts up to 50 of them if missing")),
-    responses((status = 200, body = Matrix), (status = 400, body = Problem, content_type = "application/problem+json")))]
+    responses((status = 200, body = Matrix), (status = 400, body = Fault, content_type = "application/problem+json"))))]
 pub(crate) async fn matrix(State(app): State<App>, asked: Asked) -> Result<Response, Problem> {
     let metric = asked.metric(Metric::AvailableIpCapacity)?;
     let question = ["metric", "by"].map(|key| asked.text(key).unwrap_or_default().to_owned());
@@ -194,9 +199,10 @@ fn without_value(run: &RunRow, state: &'static str) -> Cell {
 }
 
 /// A value that was not measured.
-#[derive(Serialize, ToSchema)]
+#[derive(Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 pub(crate) struct Inferred {
-    #[schema(value_type = String)]
+    #[cfg_attr(test, schema(value_type = String))]
     metric: Metric,
     value: f64,
     low: f64,
@@ -206,32 +212,34 @@ pub(crate) struct Inferred {
 }
 
 /// All about a pair.
-#[derive(Serialize, ToSchema)]
+#[derive(Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 pub(crate) struct PairView {
     now_ms: i64,
-    #[schema(value_type = String)]
+    #[cfg_attr(test, schema(value_type = String))]
     source: Name,
-    #[schema(value_type = String)]
+    #[cfg_attr(test, schema(value_type = String))]
     target: Name,
     /// Newest values from source to target.
-    #[schema(value_type = Vec<schemas::Latest>)]
+    #[cfg_attr(test, schema(value_type = Vec<schemas::Latest>))]
     values: Vec<Latest>,
     /// Newest values from target to source.
-    #[schema(value_type = Vec<schemas::Latest>)]
+    #[cfg_attr(test, schema(value_type = Vec<schemas::Latest>))]
     reverse: Vec<Latest>,
-    #[schema(value_type = Option<Vec<schemas::Hop>>)]
+    #[cfg_attr(test, schema(value_type = Option<Vec<schemas::Hop>>))]
     route: Option<Vec<Hop>>,
     route_since_ms: Option<i64>,
-    #[schema(value_type = Vec<schemas::RunRow>)]
+    #[cfg_attr(test, schema(value_type = Vec<schemas::RunRow>))]
     runs: Vec<RunRow>,
     inferred: Vec<Inferred>,
 }
 
 /// One pair of hosts, both directions.
-#[utoipa::path(get, path = "/api/v1/pairs", tag = "read",
-    params(("source" = String, Query, description = "Who sends"), ("target" = String, Query, description = "Who receives")),
-    responses((status = 200, body = PairView), (status = 400, body = Problem, content_type = "application/problem+json"),
-        (status = 404, body = Problem, content_type = "application/problem+json")))]
+#[cfg_attr(test, utoipa::path(get, path = "/api/v1/pairs", tag = "read",
+    params(("source" = String, Query, description = "Who sends"),
+        ("target" = String, Query, description = "Who receives")),
+    responses((status = 200, body = PairView), (status = 400, body = Fault, content_type = "application/problem+json"),
+        (status = 404, body = Fault, content_type = "application/problem+json"))))]
 pub(crate) async fn pairs(State(app): State<App>, asked: Asked) -> Result<Json<PairView>, Problem> {
     let (source, target) = (asked.host("source")?, asked.host("target")?);
     let (hub, record) = (app.hub(), &app.hub().record);
@@ -260,21 +268,23 @@ pub(crate) async fn pairs(State(app): State<App>, asked: Asked) -> Result<Json<P
 }
 
 /// Values over time.
-#[derive(Serialize, ToSchema)]
+#[derive(Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 pub(crate) struct Series {
     now_ms: i64,
-    #[schema(value_type = Vec<schemas::Point>)]
+    #[cfg_attr(test, schema(value_type = Vec<schemas::Point>))]
     points: Vec<Point>,
 }
 
 /// Values of one metric over one pair.
-#[utoipa::path(get, path = "/api/v1/series", tag = "read",
-    params(("source" = String, Query, description = "Who sends"), ("target" = String, Query, description = "Who receives"),
+#[cfg_attr(test, utoipa::path(get, path = "/api/v1/series", tag = "read",
+    params(("source" = String, Query, description = "Who sends"),
+        ("target" = String, Query, description = "Who receives"),
         ("metric" = Option<String>, Query, description = "`available` if missing"),
         ("since" = Option<String>, Query, description = "Unix ms, RFC 3339, or an age such as 24h (default)"),
         ("until" = Option<String>, Query, description = "The same; now if missing"),
         ("points" = Option<u32>, Query, description = "At most 2000; 500 if missing")),
-    responses((status = 200, body = Series), (status = 400, body = Problem, content_type = "application/problem+json")))]
+    responses((status = 200, body = Series), (status = 400, body = Fault, content_type = "application/problem+json"))))]
 pub(crate) async fn series(State(app): State<App>, asked: Asked) -> Result<Json<Series>, Problem> {
     let (source, target) = (asked.host("source")?, asked.host("target")?);
     let (metric, range) = (asked.metric(Metric::AvailableIpCapacity)?, asked.range()?);

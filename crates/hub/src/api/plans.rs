@@ -8,10 +8,11 @@ use axum::extract::{ConnectInfo, State};
 use narrows_fleet::keys::Name;
 use narrows_site::{Problem, unread};
 use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
 
 use super::App;
 use super::app::who;
+#[cfg(test)]
+use super::open_api::Fault;
 use crate::error::Error;
 use crate::hub::Accepted;
 use crate::hub::orders::{OrderRow, Terms};
@@ -19,7 +20,8 @@ use crate::hub::planner::Applied;
 use crate::hub::view::PlanView;
 
 /// A plan, and when that was said.
-#[derive(Serialize, ToSchema)]
+#[derive(Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 pub(crate) struct Plan {
     now_ms: i64,
     #[serde(flatten)]
@@ -27,14 +29,15 @@ pub(crate) struct Plan {
 }
 
 /// The newest plan.
-#[utoipa::path(get, path = "/api/v1/plan", tag = "read", responses((status = 200, body = Plan)))]
+#[cfg_attr(test, utoipa::path(get, path = "/api/v1/plan", tag = "read", responses((status = 200, body = Plan))))]
 pub(crate) async fn plan(State(app): State<App>) -> Result<Json<Plan>, Problem> {
     let plan = app.hub().plan_view().await?;
     Ok(Json(Plan { now_ms: app.hub().now(), plan }))
 }
 
 /// The fleet's configuration, and the one before it.
-#[derive(Serialize, ToSchema)]
+#[derive(Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 pub(crate) struct InForce {
     now_ms: i64,
     /// Its text; empty if there is none.
@@ -46,7 +49,7 @@ pub(crate) struct InForce {
 }
 
 /// The fleet's configuration.
-#[utoipa::path(get, path = "/api/v1/config", tag = "read", responses((status = 200, body = InForce)))]
+#[cfg_attr(test, utoipa::path(get, path = "/api/v1/config", tag = "read", responses((status = 200, body = InForce))))]
 pub(crate) async fn config(State(app): State<App>) -> Result<Json<InForce>, Problem> {
     let hub = app.hub();
     let (before, applied) = hub.last_change().await?.unzip();
@@ -54,7 +57,8 @@ pub(crate) async fn config(State(app): State<App>) -> Result<Json<InForce>, Prob
 }
 
 /// A configuration.
-#[derive(Deserialize, ToSchema)]
+#[derive(Deserialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Configuration {
     /// Its text.
@@ -65,7 +69,8 @@ pub(crate) struct Configuration {
 }
 
 /// What another configuration changes.
-#[derive(Serialize, ToSchema)]
+#[derive(Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 pub(crate) struct Changed {
     now_ms: i64,
     /// In words, a change each.
@@ -82,8 +87,9 @@ pub(crate) struct Changed {
 /// Makes a text the fleet's configuration, or says what it would change. The answer comes once the
 /// configuration is stored, with the `serial` of the plan that is made from it, for so many
 /// `agents`; `unwritten` of `/api/v1/plan` says how many plans are still to be written.
-#[utoipa::path(post, path = "/api/v1/config", tag = "write", request_body = Configuration,
-    responses((status = 200, body = Changed), (status = 400, body = Problem, content_type = "application/problem+json")))]
+#[cfg_attr(test, utoipa::path(post, path = "/api/v1/config", tag = "write", request_body = Configuration,
+    responses((status = 200, body = Changed),
+        (status = 400, body = Fault, content_type = "application/problem+json"))))]
 pub(crate) async fn set_config(
     State(app): State<App>,
     ConnectInfo(from): ConnectInfo<SocketAddr>,
@@ -100,14 +106,15 @@ pub(crate) async fn set_config(
 }
 
 /// Orders.
-#[derive(Serialize, ToSchema)]
+#[derive(Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 pub(crate) struct Orders {
     now_ms: i64,
     orders: Vec<OrderRow>,
 }
 
 /// The orders since the hub began, the newest first.
-#[utoipa::path(get, path = "/api/v1/orders", tag = "read", responses((status = 200, body = Orders)))]
+#[cfg_attr(test, utoipa::path(get, path = "/api/v1/orders", tag = "read", responses((status = 200, body = Orders))))]
 pub(crate) async fn orders(State(app): State<App>) -> Json<Orders> {
     let hub = app.hub();
     hub.orders.expire(hub.now());
@@ -115,7 +122,8 @@ pub(crate) async fn orders(State(app): State<App>) -> Json<Orders> {
 }
 
 /// An order that was given.
-#[derive(Serialize, ToSchema)]
+#[derive(Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 pub(crate) struct Given {
     now_ms: i64,
     #[serde(flatten)]
@@ -123,7 +131,8 @@ pub(crate) struct Given {
 }
 
 /// A run that somebody wants now.
-#[derive(Deserialize, ToSchema)]
+#[derive(Deserialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Wish {
     source: String,
@@ -133,9 +142,9 @@ pub(crate) struct Wish {
 }
 
 /// Asks an agent for a run: at once if it is light, else in the earliest span that is free.
-#[utoipa::path(post, path = "/api/v1/orders", tag = "write", request_body = Wish,
-    responses((status = 200, body = Given), (status = 400, body = Problem, content_type = "application/problem+json"),
-        (status = 404, body = Problem, content_type = "application/problem+json")))]
+#[cfg_attr(test, utoipa::path(post, path = "/api/v1/orders", tag = "write", request_body = Wish,
+    responses((status = 200, body = Given), (status = 400, body = Fault, content_type = "application/problem+json"),
+        (status = 404, body = Fault, content_type = "application/problem+json"))))]
 pub(crate) async fn order(
     State(app): State<App>,
     ConnectInfo(from): ConnectInfo<SocketAddr>,

@@ -6,29 +6,34 @@ use narrows_fleet::message::Run;
 use narrows_record::{RunFilter, RunRow};
 use narrows_site::Problem;
 use serde::Serialize;
-use utoipa::ToSchema;
 use uuid::Uuid;
 
+use super::App;
+#[cfg(test)]
+use super::open_api::Fault;
 use super::query::Asked;
-use super::{App, schemas};
+#[cfg(test)]
+use super::schemas;
 use crate::Error;
 
 /// Runs.
-#[derive(Serialize, ToSchema)]
+#[derive(Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 pub(crate) struct Runs {
     now_ms: i64,
-    #[schema(value_type = Vec<schemas::RunRow>)]
+    #[cfg_attr(test, schema(value_type = Vec<schemas::RunRow>))]
     runs: Vec<RunRow>,
 }
 
 /// Runs, the newest first.
-#[utoipa::path(get, path = "/api/v1/runs", tag = "read",
-    params(("agent" = Option<String>, Query, description = "By whom"), ("target" = Option<String>, Query, description = "Towards whom"),
+#[cfg_attr(test, utoipa::path(get, path = "/api/v1/runs", tag = "read",
+    params(("agent" = Option<String>, Query, description = "By whom"),
+        ("target" = Option<String>, Query, description = "Towards whom"),
         ("kind" = Option<String>, Query, description = "`rtt`, `available`, ..."),
         ("since" = Option<String>, Query, description = "Unix ms, RFC 3339, or an age such as 24h (default)"),
         ("until" = Option<String>, Query, description = "The same; now if missing"),
         ("limit" = Option<u32>, Query, description = "At most 5000; 200 if missing")),
-    responses((status = 200, body = Runs), (status = 400, body = Problem, content_type = "application/problem+json")))]
+    responses((status = 200, body = Runs), (status = 400, body = Fault, content_type = "application/problem+json"))))]
 pub(crate) async fn runs(State(app): State<App>, asked: Asked) -> Result<Json<Runs>, Problem> {
     let filter = RunFilter {
         agent: asked.name("agent")?,
@@ -42,17 +47,19 @@ pub(crate) async fn runs(State(app): State<App>, asked: Asked) -> Result<Json<Ru
 }
 
 /// A run whole.
-#[derive(Serialize, ToSchema)]
+#[derive(Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 pub(crate) struct OneRun {
     now_ms: i64,
     #[serde(flatten)]
-    #[schema(value_type = schemas::Run)]
+    #[cfg_attr(test, schema(value_type = schemas::Run))]
     run: Run,
 }
 
 /// One run with its values, routes and evidence.
-#[utoipa::path(get, path = "/api/v1/runs/{id}", tag = "read", params(("id" = String, Path, description = "The run's number")),
-    responses((status = 200, body = OneRun), (status = 404, body = Problem, content_type = "application/problem+json")))]
+#[cfg_attr(test, utoipa::path(get, path = "/api/v1/runs/{id}", tag = "read",
+    params(("id" = String, Path, description = "The run's number")),
+    responses((status = 200, body = OneRun), (status = 404, body = Fault, content_type = "application/problem+json"))))]
 pub(crate) async fn one(State(app): State<App>, Path(id): Path<String>) -> Result<Json<OneRun>, Problem> {
     let id: Uuid = id.parse().map_err(|_| Problem::not_found("a run's number is a UUID"))?;
     let run = app.hub().record.run(id).await.map_err(Error::from)?;

@@ -11,18 +11,21 @@ use narrows_site::Problem;
 use serde_json::json;
 
 use super::App;
+#[cfg(test)]
+use super::open_api::Fault;
 
 /// News as server-sent events: `run`, `agent`, `plan`, and `resync` for whoever missed some.
-#[utoipa::path(get, path = "/api/v1/stream", tag = "read", responses(
+#[cfg_attr(test, utoipa::path(get, path = "/api/v1/stream", tag = "read", responses(
     (status = 200, content_type = "text/event-stream", body = String),
-    (status = 503, body = Problem, content_type = "application/problem+json")
-))]
+    (status = 503, body = Fault, content_type = "application/problem+json")
+)))]
 pub(crate) async fn stream(State(app): State<App>) -> Result<Response, Problem> {
     app.feed().follow()
 }
 
 /// The hub's own numbers, in the text format of Prometheus.
-#[utoipa::path(get, path = "/metrics", tag = "monitoring", responses((status = 200, content_type = "text/plain", body = String)))]
+#[cfg_attr(test, utoipa::path(get, path = "/metrics", tag = "monitoring",
+    responses((status = 200, content_type = "text/plain", body = String))))]
 pub(crate) async fn metrics(State(app): State<App>) -> Response {
     ([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], text(&app)).into_response()
 }
@@ -80,7 +83,8 @@ fn text(app: &App) -> String {
 }
 
 /// Whether the hub talks to its bus; 503 if not.
-#[utoipa::path(get, path = "/-/ready", tag = "monitoring", responses((status = 200, body = Object), (status = 503, body = Object)))]
+#[cfg_attr(test, utoipa::path(get, path = "/-/ready", tag = "monitoring", responses((status = 200, body = Object),
+        (status = 503, body = Object))))]
 pub(crate) async fn ready(State(app): State<App>) -> Response {
     let connected = app.hub().bus.condition().borrow().server.is_some();
     let (code, status) =
@@ -90,12 +94,8 @@ pub(crate) async fn ready(State(app): State<App>) -> Response {
 }
 
 /// The process answers.
-#[utoipa::path(get, path = "/-/healthy", tag = "monitoring", responses((status = 200, content_type = "text/plain", body = String)))]
+#[cfg_attr(test, utoipa::path(get, path = "/-/healthy", tag = "monitoring",
+    responses((status = 200, content_type = "text/plain", body = String))))]
 pub(crate) async fn healthy() -> &'static str {
     "narrows hub is running\n"
-}
-
-/// `/api/openapi.json`.
-pub(crate) async fn open_api(State(app): State<App>) -> Response {
-    ([(header::CONTENT_TYPE, "application/json")], app.open_api().to_owned()).into_response()
 }

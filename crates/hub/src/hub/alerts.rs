@@ -5,7 +5,6 @@ use std::sync::{Mutex, PoisonError};
 
 use narrows_fleet::alert::{Firing, Subject};
 use serde::Serialize;
-use utoipa::ToSchema;
 
 use crate::directory::{Presence, presence};
 use crate::hub::Hub;
@@ -19,7 +18,8 @@ pub(crate) struct Alerts {
 }
 
 /// An alert.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 pub(crate) struct AlertRow {
     /// `firing`.
     state: &'static str,
@@ -39,7 +39,8 @@ pub(crate) struct AlertRow {
 }
 
 /// A path of an alert.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 struct AlertPair {
     source: String,
     target: String,

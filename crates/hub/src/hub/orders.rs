@@ -10,7 +10,6 @@ use narrows_fleet::message::{Exit, Order, Peer, Run, Status};
 use narrows_record::AgentState;
 use narrows_units::weeks_since_1970;
 use serde::Serialize;
-use utoipa::ToSchema;
 use uuid::Uuid;
 
 use crate::compile::{ms, reservations, stamp};
@@ -33,22 +32,23 @@ struct Given {
 }
 
 /// An order, and what became of it.
-#[derive(Debug, Clone, Serialize, ToSchema)]
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 pub(crate) struct OrderRow {
-    #[schema(value_type = String)]
+    #[cfg_attr(test, schema(value_type = String))]
     pub(crate) id: Uuid,
-    #[schema(value_type = String)]
+    #[cfg_attr(test, schema(value_type = String))]
     pub(crate) source: Name,
-    #[schema(value_type = String)]
+    #[cfg_attr(test, schema(value_type = String))]
     pub(crate) target: Name,
     pub(crate) command: String,
     pub(crate) at_ms: i64,
-    #[schema(value_type = Vec<String>)]
+    #[cfg_attr(test, schema(value_type = Vec<String>))]
     pub(crate) keys: Vec<Key>,
     /// `waits`, `running`, `lost`, or how its run ended.
     pub(crate) state: String,
     /// Its run, once that is stored.
-    #[schema(value_type = Option<String>)]
+    #[cfg_attr(test, schema(value_type = Option<String>))]
     pub(crate) run: Option<Uuid>,
     /// What the agent said of it.
     pub(crate) said: Option<String>,

@@ -10,7 +10,6 @@ use narrows_fleet::mesh::EPOCH;
 use narrows_fleet::message::PlannedRun;
 use narrows_record::Agent;
 use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
 use uuid::Uuid;
 
 use super::publish::{Published, Writes};
@@ -36,7 +35,8 @@ pub(crate) struct Planner {
 }
 
 /// Who made a configuration the fleet's, and when.
-#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 pub(crate) struct Applied {
     at_ms: i64,
     who: String,

@@ -8,7 +8,6 @@ use narrows_fleet::message::{Claim, Direction, Run, Value};
 use narrows_fleet::sharing::{Available, Proof, Verdict, prove};
 use narrows_units::{BitRate, Metric};
 use serde::Serialize;
-use utoipa::ToSchema;
 use uuid::Uuid;
 
 use crate::error::{Error, Result};
@@ -33,7 +32,8 @@ struct Trial {
 }
 
 /// How far a proof is.
-#[derive(Debug, Clone, Serialize, ToSchema)]
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 pub(crate) struct ProofRow {
     /// `running`, `shared`, `not_shared` or `inconclusive`.
     pub(crate) state: &'static str,

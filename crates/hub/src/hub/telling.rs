@@ -8,7 +8,6 @@ use narrows_record::{NewNotice, Record, WaitingNotice};
 use narrows_watch::WallTime;
 use serde::Serialize;
 use tokio::runtime::Handle;
-use utoipa::ToSchema;
 
 use crate::channels::Channels;
 use crate::error::{Error, Result};
@@ -22,7 +21,8 @@ pub(crate) struct Telling {
 }
 
 /// How a channel fares.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 pub(crate) struct ChannelRow {
     name: String,
     /// Notices that arrived, since the start of the hub.

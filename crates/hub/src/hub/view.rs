@@ -8,7 +8,6 @@ use narrows_fleet::message::PlannedRun;
 use narrows_record::Agent;
 use narrows_units::to_u32;
 use serde::Serialize;
-use utoipa::ToSchema;
 
 use crate::compile::{KeyUse, LENGTH, NotPlaced, Timetable};
 use crate::directory::{Presence, presence};
@@ -17,17 +16,18 @@ use crate::hub::assemble::mesh_commands;
 use crate::hub::ground::Ground;
 
 /// An agent.
-#[derive(Debug, Clone, Serialize, ToSchema)]
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 pub(crate) struct AgentRow {
-    #[schema(value_type = String)]
+    #[cfg_attr(test, schema(value_type = String))]
     name: Name,
     /// Its site, by the newest plan.
-    #[schema(value_type = Option<String>)]
+    #[cfg_attr(test, schema(value_type = Option<String>))]
     pub(crate) site: Option<Name>,
     labels: BTreeMap<String, String>,
     address: String,
     /// `online`, `late`, `gone`, `left` or `revoked`.
-    #[schema(value_type = String)]
+    #[cfg_attr(test, schema(value_type = String))]
     pub(crate) state: Presence,
     joined_ms: i64,
     heard_ms: Option<i64>,
@@ -41,7 +41,7 @@ pub(crate) struct AgentRow {
     pub(crate) spool_octets: u64,
     spool_lost: u64,
     pub(crate) leases_lost: u64,
-    #[schema(value_type = Option<String>)]
+    #[cfg_attr(test, schema(value_type = Option<String>))]
     running: Option<uuid::Uuid>,
     kinds: Vec<String>,
     faults: Vec<String>,
@@ -76,7 +76,8 @@ impl Hub {
 }
 
 /// A plan.
-#[derive(Debug, Clone, Serialize, ToSchema)]
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 pub struct PlanView {
     serial: u64,
     begin_ms: i64,
@@ -92,7 +93,8 @@ pub struct PlanView {
 }
 
 /// The rotation mesh.
-#[derive(Debug, Clone, Serialize, ToSchema)]
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 struct MeshView {
     hosts: u32,
     per_epoch: u32,
@@ -101,7 +103,8 @@ struct MeshView {
 }
 
 /// A loading run in its span.
-#[derive(Debug, Clone, Serialize, ToSchema)]
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 struct RunView {
     id: String,
     agent: String,

@@ -4,12 +4,12 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
-use utoipa::ToSchema;
 
 use crate::model::{Alert, Event, Incident, Path, Run, Value};
 
 /// All targets.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 pub(crate) struct Targets {
     /// `narrows.targets/1`.
     pub(super) schema: &'static str,
@@ -22,7 +22,8 @@ pub(crate) struct Targets {
 }
 
 /// A target with its newest values.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 pub(crate) struct Target {
     /// Its number.
     pub(super) id: u32,
@@ -47,7 +48,8 @@ pub(crate) struct Target {
 }
 
 /// A value with its unit.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 pub(crate) struct Newest {
     /// `bit/s`, `ns` or `ppm`.
     pub(super) unit: &'static str,
@@ -59,7 +61,8 @@ pub(crate) struct Newest {
 }
 
 /// Values of one signal over time.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 pub(crate) struct Series {
     /// `narrows.series/1`.
     pub(super) schema: &'static str,
@@ -78,7 +81,8 @@ pub(crate) struct Series {
 }
 
 /// How many round trips fell into which class, over time.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 pub(crate) struct Heat {
     /// `narrows.heatmap/1`.
     pub(super) schema: &'static str,
@@ -99,7 +103,8 @@ pub(crate) struct Heat {
 }
 
 /// Runs, newest first.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 pub(crate) struct Runs {
     /// `narrows.runs/1`.
     pub(super) schema: &'static str,
@@ -108,7 +113,8 @@ pub(crate) struct Runs {
 }
 
 /// Paths, newest first.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 pub(crate) struct Paths {
     /// `narrows.paths/1`.
     pub(super) schema: &'static str,
@@ -119,7 +125,8 @@ pub(crate) struct Paths {
 }
 
 /// Events, newest first.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 pub(crate) struct Events {
     /// `narrows.events/1`.
     pub(super) schema: &'static str,
@@ -128,7 +135,8 @@ pub(crate) struct Events {
 }
 
 /// Incidents, newest first.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 pub(crate) struct Incidents {
     /// `narrows.incidents/1`.
     pub(super) schema: &'static str,
@@ -137,7 +145,8 @@ pub(crate) struct Incidents {
 }
 
 /// The states of all rules.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 pub(crate) struct Alerts {
     /// `narrows.alert-states/1`.
     pub(super) schema: &'static str,

@@ -4,9 +4,10 @@ use axum::Json;
 use axum::extract::State;
 use narrows_units::rounded_signed;
 use serde::Serialize;
-use utoipa::ToSchema;
 
 use super::listings::{MOST, SIGNALS};
+#[cfg(test)]
+use super::open_api::Fault;
 use super::query::{Asked, Names};
 use crate::app::App;
 use crate::model::Path;
@@ -14,7 +15,8 @@ use crate::source::{Source, Span};
 use narrows_site::Problem;
 
 /// Two spans of a target.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 pub(crate) struct Comparison {
     /// `narrows.compare/1`.
     schema: &'static str,
@@ -31,7 +33,8 @@ pub(crate) struct Comparison {
 }
 
 /// One span.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 struct Side {
     /// From when on.
     since_ms: i64,
@@ -42,7 +45,8 @@ struct Side {
 }
 
 /// A signal in both spans.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 struct Compared {
     /// The signal's name.
     signal: &'static str,
@@ -57,7 +61,8 @@ struct Compared {
 }
 
 /// How the values of a span are spread.
-#[derive(Debug, Clone, Copy, Serialize, ToSchema)]
+#[derive(Debug, Clone, Copy, Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 struct Spread {
     /// Values, or means of several.
     points: usize,
@@ -70,7 +75,7 @@ struct Spread {
 }
 
 /// Two spans of a target beside each other.
-#[utoipa::path(get, path = "/api/v1/compare", tag = "read",
+#[cfg_attr(test, utoipa::path(get, path = "/api/v1/compare", tag = "read",
     params(
         ("target" = String, Query, description = "A target's name or number"),
         ("a_since" = String, Query, description = "Begin of the first span: Unix ms, RFC 3339, or an age"),
@@ -78,8 +83,9 @@ struct Spread {
         ("b_since" = Option<String>, Query, description = "Begin of the second span; 1h if missing"),
         ("b_until" = Option<String>, Query, description = "End of the second span; now if missing"),
     ),
-    responses((status = 200, body = Comparison), (status = 400, body = Problem, content_type = "application/problem+json"),
-        (status = 404, body = Problem, content_type = "application/problem+json")))]
+    responses((status = 200, body = Comparison),
+        (status = 400, body = Fault, content_type = "application/problem+json"),
+        (status = 404, body = Fault, content_type = "application/problem+json"))))]
 pub(crate) async fn compare(State(app): State<App>, asked: Asked) -> Result<Json<Comparison>, Problem> {
     asked.needed("a_since")?;
     let spans = [asked.span_of("a_since", "a_until", "25h")?, asked.span_of("b_since", "b_until", "1h")?];

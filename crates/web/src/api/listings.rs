@@ -6,6 +6,8 @@ use narrows_watch::{Signal, WallTime};
 use uuid::Uuid;
 
 use super::answers::{Alerts, Events, Incidents, Newest, Paths, Runs, Target, Targets};
+#[cfg(test)]
+use super::open_api::Fault;
 use super::query::{Asked, Names};
 use crate::app::App;
 use crate::model::{self, Alert, Event, Incident, Path, Run};
@@ -13,9 +15,9 @@ use crate::source::Span;
 use narrows_site::Problem;
 
 /// All targets with their newest values, firing rules and open incidents.
-#[utoipa::path(get, path = "/api/v1/targets", tag = "read", responses(
-    (status = 200, body = Targets), (status = 503, body = Problem, content_type = "application/problem+json")
-))]
+#[cfg_attr(test, utoipa::path(get, path = "/api/v1/targets", tag = "read", responses(
+    (status = 200, body = Targets), (status = 503, body = Fault, content_type = "application/problem+json")
+)))]
 pub(crate) async fn targets(State(app): State<App>) -> Result<Json<Targets>, Problem> {
     let now = app.now();
     let live = app.live().clone();
@@ -58,15 +60,15 @@ pub(crate) async fn targets(State(app): State<App>) -> Result<Json<Targets>, Pro
 }
 
 /// Runs, newest first, without their documents.
-#[utoipa::path(get, path = "/api/v1/runs", tag = "read",
+#[cfg_attr(test, utoipa::path(get, path = "/api/v1/runs", tag = "read",
     params(
         ("target" = Option<String>, Query, description = "A target's name or number; all if missing"),
         ("since" = Option<String>, Query, description = "Unix ms, RFC 3339, or an age such as 24h (default)"),
         ("until" = Option<String>, Query, description = "The same; now if missing"),
         ("limit" = Option<u32>, Query, description = "At most 2000; 200 if missing"),
     ),
-    responses((status = 200, body = Runs), (status = 400, body = Problem, content_type = "application/problem+json"),
-        (status = 404, body = Problem, content_type = "application/problem+json")))]
+    responses((status = 200, body = Runs), (status = 400, body = Fault, content_type = "application/problem+json"),
+        (status = 404, body = Fault, content_type = "application/problem+json"))))]
 pub(crate) async fn runs(State(app): State<App>, asked: Asked) -> Result<Json<Runs>, Problem> {
     let (span, limit, wanted) = (asked.span()?, asked.count("limit", USUAL, MOST)?, asked.target_text());
     let question = app.ask(move |source| {
@@ -78,9 +80,9 @@ pub(crate) async fn runs(State(app): State<App>, asked: Asked) -> Result<Json<Ru
 }
 
 /// One run with its document.
-#[utoipa::path(get, path = "/api/v1/runs/{id}", tag = "read",
+#[cfg_attr(test, utoipa::path(get, path = "/api/v1/runs/{id}", tag = "read",
     params(("id" = String, Path, description = "The run's number")),
-    responses((status = 200, body = Run), (status = 404, body = Problem, content_type = "application/problem+json")))]
+    responses((status = 200, body = Run), (status = 404, body = Fault, content_type = "application/problem+json"))))]
 pub(crate) async fn one_run(State(app): State<App>, InPath(id): InPath<String>) -> Result<Json<Run>, Problem> {
     let id: Uuid = id.parse().map_err(|_| Problem::not_found("a run's number is a UUID"))?;
     let question = app.ask(move |source| {
@@ -92,14 +94,14 @@ pub(crate) async fn one_run(State(app): State<App>, InPath(id): InPath<String>) 
 }
 
 /// The paths of a target as they were seen, newest first.
-#[utoipa::path(get, path = "/api/v1/paths", tag = "read",
+#[cfg_attr(test, utoipa::path(get, path = "/api/v1/paths", tag = "read",
     params(
         ("target" = String, Query, description = "A target's name or number"),
         ("since" = Option<String>, Query, description = "Unix ms, RFC 3339, or an age such as 24h (default)"),
         ("until" = Option<String>, Query, description = "The same; now if missing"),
     ),
-    responses((status = 200, body = Paths), (status = 400, body = Problem, content_type = "application/problem+json"),
-        (status = 404, body = Problem, content_type = "application/problem+json")))]
+    responses((status = 200, body = Paths), (status = 400, body = Fault, content_type = "application/problem+json"),
+        (status = 404, body = Fault, content_type = "application/problem+json"))))]
 pub(crate) async fn paths(State(app): State<App>, asked: Asked) -> Result<Json<Paths>, Problem> {
     let (span, wanted) = (asked.span()?, asked.needed("target")?.to_owned());
     let question = app.ask(move |source| {
@@ -114,15 +116,15 @@ pub(crate) async fn paths(State(app): State<App>, asked: Asked) -> Result<Json<P
 }
 
 /// Events, newest first.
-#[utoipa::path(get, path = "/api/v1/events", tag = "read",
+#[cfg_attr(test, utoipa::path(get, path = "/api/v1/events", tag = "read",
     params(
         ("target" = Option<String>, Query, description = "A target's name or number; all if missing"),
         ("since" = Option<String>, Query, description = "Unix ms, RFC 3339, or an age such as 24h (default)"),
         ("until" = Option<String>, Query, description = "The same; now if missing"),
         ("limit" = Option<u32>, Query, description = "At most 2000; 200 if missing"),
     ),
-    responses((status = 200, body = Events), (status = 400, body = Problem, content_type = "application/problem+json"),
-        (status = 404, body = Problem, content_type = "application/problem+json")))]
+    responses((status = 200, body = Events), (status = 400, body = Fault, content_type = "application/problem+json"),
+        (status = 404, body = Fault, content_type = "application/problem+json"))))]
 pub(crate) async fn events(State(app): State<App>, asked: Asked) -> Result<Json<Events>, Problem> {
     let (span, limit, wanted) = (asked.span()?, asked.count("limit", USUAL, MOST)?, asked.target_text());
     let question = app.ask(move |source| {
@@ -134,15 +136,15 @@ pub(crate) async fn events(State(app): State<App>, asked: Asked) -> Result<Json<
 }
 
 /// Incidents, newest first.
-#[utoipa::path(get, path = "/api/v1/incidents", tag = "read",
+#[cfg_attr(test, utoipa::path(get, path = "/api/v1/incidents", tag = "read",
     params(
         ("target" = Option<String>, Query, description = "A target's name or number; all if missing"),
         ("since" = Option<String>, Query, description = "Unix ms, RFC 3339, or an age such as 24h (default)"),
         ("until" = Option<String>, Query, description = "The same; now if missing"),
         ("limit" = Option<u32>, Query, description = "At most 2000; 200 if missing"),
     ),
-    responses((status = 200, body = Incidents), (status = 400, body = Problem, content_type = "application/problem+json"),
-        (status = 404, body = Problem, content_type = "application/problem+json")))]
+    responses((status = 200, body = Incidents), (status = 400, body = Fault, content_type = "application/problem+json"),
+        (status = 404, body = Fault, content_type = "application/problem+json"))))]
 pub(crate) async fn incidents(State(app): State<App>, asked: Asked) -> Result<Json<Incidents>, Problem> {
     let (span, limit, wanted) = (asked.span()?, asked.count("limit", USUAL, MOST)?, asked.target_text());
     let question = app.ask(move |source| {
@@ -154,9 +156,9 @@ pub(crate) async fn incidents(State(app): State<App>, asked: Asked) -> Result<Js
 }
 
 /// The states of all rules.
-#[utoipa::path(get, path = "/api/v1/alerts", tag = "read", responses(
-    (status = 200, body = Alerts), (status = 503, body = Problem, content_type = "application/problem+json")
-))]
+#[cfg_attr(test, utoipa::path(get, path = "/api/v1/alerts", tag = "read", responses(
+    (status = 200, body = Alerts), (status = 503, body = Fault, content_type = "application/problem+json")
+)))]
 pub(crate) async fn alerts(State(app): State<App>) -> Result<Json<Alerts>, Problem> {
     let question = app.ask(|source| {
         let names = Names::new(source.targets()?);

@@ -7,26 +7,29 @@ use axum::http::StatusCode;
 use narrows_watch::WallTime;
 use narrows_watch::schedule::JobKind;
 use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
 
+#[cfg(test)]
+use super::open_api::Fault;
 use super::query::Names;
 use crate::app::App;
 use crate::live::{Order, Refusal};
 use narrows_site::{Problem, unread};
 
 /// A run that is asked for.
-#[derive(Debug, Deserialize, ToSchema)]
+#[derive(Debug, Deserialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RunOrder {
     /// A target's name or number.
     target: String,
     /// `route`, `slice`, `capacity`, `hops` or `test`.
-    #[schema(value_type = String)]
+    #[cfg_attr(test, schema(value_type = String))]
     kind: JobKind,
 }
 
 /// A silence that is asked for.
-#[derive(Debug, Deserialize, ToSchema)]
+#[derive(Debug, Deserialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub(crate) struct SilenceOrder {
     /// The rule; every rule if missing.
@@ -40,7 +43,8 @@ pub(crate) struct SilenceOrder {
 }
 
 /// A note to be kept beside the events.
-#[derive(Debug, Deserialize, ToSchema)]
+#[derive(Debug, Deserialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub(crate) struct NoteOrder {
     /// A target's name or number; this host if missing.
@@ -52,7 +56,8 @@ pub(crate) struct NoteOrder {
 }
 
 /// What came of it.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 pub(crate) struct Answered {
     /// In one sentence.
     text: String,
@@ -61,10 +66,10 @@ pub(crate) struct Answered {
 type Answer = Result<(StatusCode, Json<Answered>), Problem>;
 
 /// Asks for a run, within the send budget.
-#[utoipa::path(post, path = "/api/v1/runs", tag = "write", request_body = RunOrder, responses(
-    (status = 202, body = Answered), (status = 400, body = Problem, content_type = "application/problem+json"),
-    (status = 409, body = Problem, content_type = "application/problem+json")
-))]
+#[cfg_attr(test, utoipa::path(post, path = "/api/v1/runs", tag = "write", request_body = RunOrder, responses(
+    (status = 202, body = Answered), (status = 400, body = Fault, content_type = "application/problem+json"),
+    (status = 409, body = Fault, content_type = "application/problem+json")
+)))]
 pub(crate) async fn run(State(app): State<App>, body: Result<Json<RunOrder>, JsonRejection>) -> Answer {
     let Json(order) = body.map_err(|error| unread(&error))?;
     let target = app.ask(move |source| Names::new(source.targets()?).find(&order.target)).await?;
@@ -72,9 +77,9 @@ pub(crate) async fn run(State(app): State<App>, body: Result<Json<RunOrder>, Jso
 }
 
 /// Tells nobody for a while.
-#[utoipa::path(post, path = "/api/v1/silences", tag = "write", request_body = SilenceOrder, responses(
-    (status = 202, body = Answered), (status = 400, body = Problem, content_type = "application/problem+json")
-))]
+#[cfg_attr(test, utoipa::path(post, path = "/api/v1/silences", tag = "write", request_body = SilenceOrder, responses(
+    (status = 202, body = Answered), (status = 400, body = Fault, content_type = "application/problem+json")
+)))]
 pub(crate) async fn silence(State(app): State<App>, body: Result<Json<SilenceOrder>, JsonRejection>) -> Answer {
     let Json(order) = body.map_err(|error| unread(&error))?;
     if !(1..=MONTH_MINUTES).contains(&order.minutes) {
@@ -89,9 +94,9 @@ pub(crate) async fn silence(State(app): State<App>, body: Result<Json<SilenceOrd
 }
 
 /// Keeps a note beside the events.
-#[utoipa::path(post, path = "/api/v1/notes", tag = "write", request_body = NoteOrder, responses(
-    (status = 202, body = Answered), (status = 400, body = Problem, content_type = "application/problem+json")
-))]
+#[cfg_attr(test, utoipa::path(post, path = "/api/v1/notes", tag = "write", request_body = NoteOrder, responses(
+    (status = 202, body = Answered), (status = 400, body = Fault, content_type = "application/problem+json")
+)))]
 pub(crate) async fn note(State(app): State<App>, body: Result<Json<NoteOrder>, JsonRejection>) -> Answer {
     let Json(order) = body.map_err(|error| unread(&error))?;
     let text = short(order.text)?;

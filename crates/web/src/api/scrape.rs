@@ -7,8 +7,9 @@ use axum::response::{IntoResponse as _, Response};
 use narrows_watch::schedule::JobKind;
 use narrows_watch::{Signal, WallTime};
 use serde::Serialize;
-use utoipa::ToSchema;
 
+#[cfg(test)]
+use super::open_api::Fault;
 use super::query::{Asked, Names};
 use crate::app::App;
 use crate::live::Order;
@@ -18,7 +19,8 @@ use crate::source::Span;
 use narrows_site::Problem;
 
 /// Whether it is well.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 pub(crate) struct Health {
     /// `ready` or `not ready`.
     status: &'static str,
@@ -27,24 +29,24 @@ pub(crate) struct Health {
 }
 
 /// The numbers of all targets, as noted: a scrape never measures.
-#[utoipa::path(get, path = "/metrics", tag = "monitoring", responses(
+#[cfg_attr(test, utoipa::path(get, path = "/metrics", tag = "monitoring", responses(
     (status = 200, content_type = "text/plain", body = String)
-))]
+)))]
 pub(crate) async fn metrics(State(app): State<App>, headers: HeaderMap) -> Result<Response, Problem> {
     let exposition = app.live().metrics().exposition(app.now());
     say(exposition, &headers)
 }
 
 /// The stored result of one target; `run=1` asks for a new run within the budget.
-#[utoipa::path(get, path = "/probe", tag = "monitoring",
+#[cfg_attr(test, utoipa::path(get, path = "/probe", tag = "monitoring",
     params(
         ("target" = String, Query, description = "A target's name or number"),
         ("module" = Option<String>, Query, description = "A signal; `available` if missing"),
         ("run" = Option<String>, Query, description = "1 asks for a new run, whose result a later request sees"),
     ),
     responses((status = 200, content_type = "text/plain", body = String),
-        (status = 400, body = Problem, content_type = "application/problem+json"),
-        (status = 404, body = Problem, content_type = "application/problem+json")))]
+        (status = 400, body = Fault, content_type = "application/problem+json"),
+        (status = 404, body = Fault, content_type = "application/problem+json"))))]
 pub(crate) async fn probe(State(app): State<App>, asked: Asked, headers: HeaderMap) -> Result<Response, Problem> {
     let wanted = asked.needed("target")?.to_owned();
     let module = asked.text("module").unwrap_or(Signal::AvailableForward.name());
@@ -86,9 +88,9 @@ pub(crate) async fn probe(State(app): State<App>, asked: Asked, headers: HeaderM
 }
 
 /// Whether all parts work; 503 if one does not.
-#[utoipa::path(get, path = "/-/ready", tag = "monitoring", responses(
+#[cfg_attr(test, utoipa::path(get, path = "/-/ready", tag = "monitoring", responses(
     (status = 200, body = Health), (status = 503, body = Health)
-))]
+)))]
 pub(crate) async fn ready(State(app): State<App>) -> Response {
     let faults: Vec<&'static str> = app.live().faults().into_keys().collect();
     let (code, status) =
@@ -97,9 +99,9 @@ pub(crate) async fn ready(State(app): State<App>) -> Response {
 }
 
 /// The process answers.
-#[utoipa::path(get, path = "/-/healthy", tag = "monitoring", responses(
+#[cfg_attr(test, utoipa::path(get, path = "/-/healthy", tag = "monitoring", responses(
     (status = 200, content_type = "text/plain", body = String)
-))]
+)))]
 pub(crate) async fn healthy() -> &'static str {
     "narrows watch is running\n"
 }

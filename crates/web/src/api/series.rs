@@ -6,13 +6,15 @@ use narrows_watch::WallTime;
 
 use super::answers::{Heat, Series};
 use super::listings::MOST;
+#[cfg(test)]
+use super::open_api::Fault;
 use super::query::{Asked, Names};
 use crate::app::App;
 use crate::model::Value;
 use narrows_site::Problem;
 
 /// Values of one signal over time.
-#[utoipa::path(get, path = "/api/v1/series", tag = "read",
+#[cfg_attr(test, utoipa::path(get, path = "/api/v1/series", tag = "read",
     params(
         ("target" = String, Query, description = "A target's name or number"),
         ("signal" = String, Query, description = "available, available_reverse, capacity, least_round_trip, queueing or loss"),
@@ -20,8 +22,8 @@ use narrows_site::Problem;
         ("until" = Option<String>, Query, description = "The same; now if missing"),
         ("points" = Option<u32>, Query, description = "At most 2000; 2000 if missing"),
     ),
-    responses((status = 200, body = Series), (status = 400, body = Problem, content_type = "application/problem+json"),
-        (status = 404, body = Problem, content_type = "application/problem+json")))]
+    responses((status = 200, body = Series), (status = 400, body = Fault, content_type = "application/problem+json"),
+        (status = 404, body = Fault, content_type = "application/problem+json"))))]
 pub(crate) async fn series(State(app): State<App>, asked: Asked) -> Result<Json<Series>, Problem> {
     let (span, points, signal) = (asked.span()?, asked.count("points", MOST, MOST)?, asked.signal()?);
     let wanted = asked.needed("target")?.to_owned();
@@ -46,15 +48,15 @@ pub(crate) async fn series(State(app): State<App>, asked: Asked) -> Result<Json<
 }
 
 /// How many round trips fell into which class, over time.
-#[utoipa::path(get, path = "/api/v1/heatmap", tag = "read",
+#[cfg_attr(test, utoipa::path(get, path = "/api/v1/heatmap", tag = "read",
     params(
         ("target" = String, Query, description = "A target's name or number"),
         ("since" = Option<String>, Query, description = "Unix ms, RFC 3339, or an age such as 24h (default)"),
         ("until" = Option<String>, Query, description = "The same; now if missing"),
         ("columns" = Option<u32>, Query, description = "At most 400; 200 if missing"),
     ),
-    responses((status = 200, body = Heat), (status = 400, body = Problem, content_type = "application/problem+json"),
-        (status = 404, body = Problem, content_type = "application/problem+json")))]
+    responses((status = 200, body = Heat), (status = 400, body = Fault, content_type = "application/problem+json"),
+        (status = 404, body = Fault, content_type = "application/problem+json"))))]
 pub(crate) async fn heatmap(State(app): State<App>, asked: Asked) -> Result<Json<Heat>, Problem> {
     let (span, columns) = (asked.span()?, asked.count("columns", 200, 400)?);
     let wanted = asked.needed("target")?.to_owned();
