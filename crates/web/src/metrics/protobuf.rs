@@ -3,94 +3,195 @@
 //! `prometheus-client` can write it too, but of `OpenMetrics`' own messages, which Prometheus does
 //! not take, and with a compiler of `.proto` files among its build dependencies. These are the
 //! messages of `io.prometheus.client` (`metrics.proto` of `prometheus/client_model`), as far as
-//! they are used.
-
-use prost::Message;
+//! they are used. Half a dozen messages are written by hand here: a crate for it would take longer
+//! to compile than all of this one.
 
 /// One name with all of its metrics.
-#[derive(Clone, PartialEq, Message)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct MetricFamily {
-    #[prost(string, optional, tag = "1")]
     pub(super) name: Option<String>,
-    #[prost(string, optional, tag = "2")]
     pub(super) help: Option<String>,
     /// 0 counter, 1 gauge, 4 histogram.
-    #[prost(int32, optional, tag = "3")]
     pub(super) kind: Option<i32>,
-    #[prost(message, repeated, tag = "4")]
     pub(super) metric: Vec<Metric>,
 }
 
-#[derive(Clone, PartialEq, Message)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct Metric {
-    #[prost(message, repeated, tag = "1")]
     pub(super) label: Vec<LabelPair>,
-    #[prost(message, optional, tag = "2")]
     pub(super) gauge: Option<Number>,
-    #[prost(message, optional, tag = "3")]
     pub(super) counter: Option<Number>,
-    #[prost(message, optional, tag = "7")]
     pub(super) histogram: Option<Histogram>,
 }
 
-#[derive(Clone, PartialEq, Message)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct LabelPair {
-    #[prost(string, optional, tag = "1")]
     pub(super) name: Option<String>,
-    #[prost(string, optional, tag = "2")]
     pub(super) value: Option<String>,
 }
 
 /// A counter's value, or a gauge's.
-#[derive(Clone, Copy, PartialEq, Message)]
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub(super) struct Number {
-    #[prost(double, optional, tag = "1")]
     pub(super) value: Option<f64>,
 }
 
 /// Classic buckets and native ones together: a scraper takes those that it knows.
-#[derive(Clone, PartialEq, Message)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct Histogram {
-    #[prost(uint64, optional, tag = "1")]
     pub(super) sample_count: Option<u64>,
-    #[prost(double, optional, tag = "2")]
     pub(super) sample_sum: Option<f64>,
-    #[prost(message, repeated, tag = "3")]
     pub(super) bucket: Vec<Bucket>,
-    #[prost(sint32, optional, tag = "5")]
     pub(super) schema: Option<i32>,
-    #[prost(double, optional, tag = "6")]
     pub(super) zero_threshold: Option<f64>,
-    #[prost(uint64, optional, tag = "7")]
     pub(super) zero_count: Option<u64>,
-    #[prost(message, repeated, tag = "12")]
     pub(super) positive_span: Vec<BucketSpan>,
-    #[prost(sint64, repeated, tag = "13")]
     pub(super) positive_delta: Vec<i64>,
 }
 
-#[derive(Clone, Copy, PartialEq, Message)]
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub(super) struct Bucket {
-    #[prost(uint64, optional, tag = "1")]
     pub(super) cumulative_count: Option<u64>,
-    #[prost(double, optional, tag = "2")]
     pub(super) upper_bound: Option<f64>,
 }
 
 /// So many buckets in a row, so far behind the end of the last run.
-#[derive(Clone, Copy, PartialEq, Eq, Message)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct BucketSpan {
-    #[prost(sint32, optional, tag = "1")]
     pub(super) offset: Option<i32>,
-    #[prost(uint32, optional, tag = "2")]
     pub(super) length: Option<u32>,
 }
 
 /// Each with its length in front.
 pub(super) fn delimited(families: &[MetricFamily]) -> Vec<u8> {
-    families.iter().flat_map(Message::encode_length_delimited_to_vec).collect()
+    let mut out = Wire::default();
+    for family in families {
+        out.octets(&family.wire().0);
+    }
+    out.0
 }
 
+impl MetricFamily {
+    fn wire(&self) -> Wire {
+        let mut out = Wire::default();
+        out.text(1, self.name.as_deref());
+        out.text(2, self.help.as_deref());
+        out.count(3, self.kind.map(i32::unsigned_abs).map(u64::from));
+        self.metric.iter().for_each(|metric| out.message(4, &metric.wire()));
+        out
+    }
+}
+
+impl Metric {
+    fn wire(&self) -> Wire {
+        let mut out = Wire::default();
+        for label in &self.label {
+            let mut pair = Wire::default();
+            pair.text(1, label.name.as_deref());
+            pair.text(2, label.value.as_deref());
+            out.message(1, &pair);
+        }
+        for (tag, number) in [(2, self.gauge), (3, self.counter)] {
+            if let Some(number) = number {
+                let mut one = Wire::default();
+                one.double(1, number.value);
+                out.message(tag, &one);
+            }
+        }
+        if let Some(histogram) = &self.histogram {
+            out.message(7, &histogram.wire());
+        }
+        out
+    }
+}
+
+impl Histogram {
+    fn wire(&self) -> Wire {
+        let mut out = Wire::default();
+        out.count(1, self.sample_count);
+        out.double(2, self.sample_sum);
+        for bucket in &self.bucket {
+            let mut one = Wire::default();
+            one.count(1, bucket.cumulative_count);
+            one.double(2, bucket.upper_bound);
+            out.message(3, &one);
+        }
+        out.count(5, self.schema.map(|schema| zigzag(schema.into())));
+        out.double(6, self.zero_threshold);
+        out.count(7, self.zero_count);
+        for span in &self.positive_span {
+            let mut one = Wire::default();
+            one.count(1, span.offset.map(|offset| zigzag(offset.into())));
+            one.count(2, span.length.map(u64::from));
+            out.message(12, &one);
+        }
+        if !self.positive_delta.is_empty() {
+            let mut packed = Wire::default();
+            self.positive_delta.iter().for_each(|delta| packed.varint(zigzag(*delta)));
+            out.message(13, &packed);
+        }
+        out
+    }
+}
+
+/// Octets as <https://protobuf.dev/programming-guides/encoding/> has them.
+#[derive(Debug, Default)]
+struct Wire(Vec<u8>);
+
+impl Wire {
+    fn varint(&mut self, mut value: u64) {
+        while value >= 0x80 {
+            self.0.push(value.to_le_bytes()[0] | 0x80);
+            value >>= 7;
+        }
+        self.0.push(value.to_le_bytes()[0]);
+    }
+
+    fn tag(&mut self, tag: u64, kind: u64) {
+        self.varint(tag << 3 | kind);
+    }
+
+    fn octets(&mut self, octets: &[u8]) {
+        // No machine has more octets than fit 64 bits.
+        self.varint(u64::try_from(octets.len()).unwrap_or(u64::MAX));
+        self.0.extend(octets);
+    }
+
+    fn count(&mut self, tag: u64, value: Option<u64>) {
+        if let Some(value) = value {
+            self.tag(tag, VARINT);
+            self.varint(value);
+        }
+    }
+
+    fn double(&mut self, tag: u64, value: Option<f64>) {
+        if let Some(value) = value {
+            self.tag(tag, DOUBLE);
+            self.0.extend(value.to_le_bytes());
+        }
+    }
+
+    fn text(&mut self, tag: u64, text: Option<&str>) {
+        if let Some(text) = text {
+            self.tag(tag, OCTETS);
+            self.octets(text.as_bytes());
+        }
+    }
+
+    fn message(&mut self, tag: u64, message: &Self) {
+        self.tag(tag, OCTETS);
+        self.octets(&message.0);
+    }
+}
+
+/// Small numbers are short on either side of zero.
+const fn zigzag(value: i64) -> u64 {
+    (value << 1 ^ value >> 63).cast_unsigned()
+}
+
+const VARINT: u64 = 0;
+const DOUBLE: u64 = 1;
+const OCTETS: u64 = 2;
 pub(super) const COUNTER: i32 = 0;
 pub(super) const GAUGE: i32 = 1;
 pub(super) const HISTOGRAM: i32 = 4;

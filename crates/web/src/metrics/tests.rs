@@ -1,3 +1,5 @@
+mod messages;
+
 use super::*;
 
 fn of(target: &str) -> TargetLabels {
@@ -112,15 +114,20 @@ fn protobuf_has_classic_and_native_buckets() {
     let octets = metrics.exposition(WallTime::from_millis(0)).protobuf();
     let (mut rest, mut families) = (&octets[..], Vec::new());
     while !rest.is_empty() {
-        families.push(protobuf::MetricFamily::decode_length_delimited(&mut rest).expect("a message"));
+        families.push(messages::MetricFamily::decode_length_delimited(&mut rest).expect("a message"));
     }
     let family = |name: &str| families.iter().find(|family| family.name() == name).expect("it is there");
     assert_eq!(family("narrows_pulses_sent_total").metric[0].counter.and_then(|one| one.value), Some(3.0));
     let times = &family(names::ROUND_TRIP).metric[0];
-    let labels: Vec<&str> = times.label.iter().map(protobuf::LabelPair::name).collect();
+    let labels: Vec<&str> = times.label.iter().map(messages::LabelPair::name).collect();
     assert_eq!(labels, ["source", "target", "ip_version"]);
     let histogram = times.histogram.as_ref().expect("it is one");
     assert_eq!((histogram.sample_count(), histogram.bucket.len(), histogram.schema()), (3, 20, 3));
-    assert_eq!(histogram.bucket.iter().map(protobuf::Bucket::cumulative_count).max(), Some(3));
+    assert_eq!(histogram.bucket.iter().map(messages::Bucket::cumulative_count).max(), Some(3));
     assert_eq!(histogram.positive_delta, [1, 0, 0]);
+    let spans: Vec<_> = histogram.positive_span.iter().map(|span| (span.offset(), span.length())).collect();
+    assert_eq!(spans, [(0, 2), (6, 1)]);
+    assert!((histogram.sample_sum() - 4.05).abs() < 1e-9);
+    let again: Vec<u8> = families.iter().flat_map(prost::Message::encode_length_delimited_to_vec).collect();
+    assert_eq!(octets, again);
 }
