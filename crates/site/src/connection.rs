@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use axum_server::accept::Accept;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, Sleep, sleep};
@@ -28,17 +27,11 @@ impl Limit {
     pub(crate) fn new(connections: usize) -> Self {
         Self { places: Arc::new(Semaphore::new(connections)) }
     }
-}
 
-impl<I, S> Accept<I, S> for Limit {
-    type Stream = Watched<I>;
-    type Service = S;
-    type Future = std::future::Ready<io::Result<(Self::Stream, S)>>;
-
-    fn accept(&self, stream: I, service: S) -> Self::Future {
-        let place = Arc::clone(&self.places).try_acquire_owned();
-        let full = |_| io::Error::new(io::ErrorKind::ConnectionRefused, "too many connections");
-        std::future::ready(place.map_err(full).map(|place| (Watched { stream, stuck: None, _place: place }, service)))
+    /// `None`: there are as many already.
+    pub(crate) fn admit<S>(&self, stream: S) -> Option<Watched<S>> {
+        let place = Arc::clone(&self.places).try_acquire_owned().ok()?;
+        Some(Watched { stream, stuck: None, _place: place })
     }
 }
 
@@ -89,14 +82,14 @@ mod tests {
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
     /// The accepted end of a connection whose other end holds 64 octets.
-    async fn accepted(limit: &Limit) -> io::Result<(Watched<tokio::io::DuplexStream>, tokio::io::DuplexStream)> {
+    fn accepted(limit: &Limit) -> Option<(Watched<tokio::io::DuplexStream>, tokio::io::DuplexStream)> {
         let (ours, theirs) = tokio::io::duplex(64);
-        Ok((limit.accept(ours, ()).await?.0, theirs))
+        limit.admit(ours).map(|ours| (ours, theirs))
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_reader_that_is_stuck_for_ten_seconds_is_left() {
-        let (mut ours, mut theirs) = accepted(&Limit::new(1)).await.expect("there is room");
+        let (mut ours, mut theirs) = accepted(&Limit::new(1)).expect("there is room");
         let began = Instant::now();
         let error = ours.write_all(&[0; 1000]).await.expect_err("nobody reads");
         assert_eq!((error.kind(), began.elapsed().as_secs()), (io::ErrorKind::TimedOut, 10));
@@ -112,12 +105,12 @@ mod tests {
         drop(slow.await.expect("it read"));
     }
 
-    #[tokio::test]
-    async fn a_place_is_free_again_when_its_connection_ends() {
+    #[test]
+    fn a_place_is_free_again_when_its_connection_ends() {
         let limit = Limit::new(1);
-        let first = accepted(&limit).await.expect("there is room");
-        assert!(accepted(&limit).await.is_err());
+        let first = accepted(&limit).expect("there is room");
+        assert!(accepted(&limit).is_none());
         drop(first);
-        assert!(accepted(&limit).await.is_ok());
+        assert!(accepted(&limit).is_some());
     }
 }

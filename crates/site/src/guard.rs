@@ -1,10 +1,12 @@
 //! What a request is held against: known hosts, the rate of an address, what a POST may be.
 
+use std::collections::BTreeMap;
 use std::net::IpAddr;
-use std::num::NonZeroU32;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use axum::http::{HeaderMap, HeaderName, StatusCode, Uri, header};
-use governor::{DefaultKeyedRateLimiter, Quota, RateLimiter};
+use tokio::time::Instant;
 
 use crate::auth::Auth;
 use crate::problem::Problem;
@@ -18,19 +20,18 @@ pub(crate) struct Guard {
     trusts_own_machine: bool,
     hosts: Vec<String>,
     largest_body: usize,
-    rates: DefaultKeyedRateLimiter<IpAddr>,
+    rates: Rates,
 }
 
 impl Guard {
     pub(crate) fn new(auth: Auth, tls: bool, settings: &Settings) -> Self {
-        let quota = Quota::per_second(RATE).allow_burst(BURST);
         Self {
             auth,
             tls,
             trusts_own_machine: settings.trusts_own_machine,
             hosts: settings.hosts.clone(),
             largest_body: settings.largest_body,
-            rates: RateLimiter::keyed(quota),
+            rates: Rates::default(),
         }
     }
 
@@ -41,13 +42,12 @@ impl Guard {
 
     /// Whether this address may ask once more now.
     pub(crate) fn allows(&self, from: IpAddr) -> bool {
-        self.rates.check_key(&from).is_ok()
+        self.rates.allow(from)
     }
 
     /// Forgets addresses that were quiet.
     pub(crate) fn tidy(&self) {
-        self.rates.retain_recent();
-        self.rates.shrink_to_fit();
+        self.rates.tidy();
     }
 
     /// A name that an attacker's DNS may point here is no name of ours. An address is: no DNS is
@@ -105,6 +105,52 @@ fn without_port(host: &str) -> &str {
     host.rsplit_once(':').map_or(host, |(name, _)| name)
 }
 
-const RATE: NonZeroU32 = NonZeroU32::new(20).expect("20 is not zero");
-/// A page asks for this much at most when it opens; then 20 a second.
-const BURST: NonZeroU32 = NonZeroU32::new(40).expect("40 is not zero");
+/// The requests of each address, by the virtual scheduling of ITU-T I.371 (annex A): when the next
+/// would be due if they came evenly.
+#[derive(Debug, Default)]
+struct Rates {
+    due: Mutex<BTreeMap<IpAddr, Instant>>,
+}
+
+impl Rates {
+    fn allow(&self, from: IpAddr) -> bool {
+        let now = Instant::now();
+        let mut due = self.due.lock().unwrap_or_else(PoisonError::into_inner);
+        let next = due.get(&from).map_or(now, |due| now.max(*due));
+        let allowed = next < now + EACH * BURST;
+        if allowed {
+            due.insert(from, next + EACH);
+        }
+        allowed
+    }
+
+    fn tidy(&self) {
+        let now = Instant::now();
+        self.due.lock().unwrap_or_else(PoisonError::into_inner).retain(|_, due| now < *due);
+    }
+}
+
+/// Twenty a second.
+const EACH: Duration = Duration::from_millis(50);
+/// A page asks for this much at most when it opens.
+const BURST: u32 = 40;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn an_address_has_a_burst_and_then_its_rate() {
+        let (rates, one, other) = (Rates::default(), IpAddr::from([192, 0, 2, 1]), IpAddr::from([192, 0, 2, 2]));
+        let taken = |from| (0..100).filter(|_| rates.allow(from)).count();
+        assert_eq!((taken(one), taken(other)), (40, 40));
+        tokio::time::advance(Duration::from_secs(1)).await;
+        assert_eq!((taken(one), taken(one)), (20, 0));
+        rates.tidy();
+        assert!(!rates.allow(one));
+        tokio::time::advance(Duration::from_secs(2)).await;
+        rates.tidy();
+        assert!(rates.due.lock().unwrap().is_empty());
+        assert_eq!(taken(one), 40);
+    }
+}

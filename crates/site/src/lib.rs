@@ -9,6 +9,7 @@
 //!
 //! Whoever serves brings routes whose state holds a [`Site`] (`FromRef`).
 
+mod accept;
 mod admission;
 mod assets;
 mod auth;
@@ -21,6 +22,7 @@ mod session;
 mod sessions;
 mod settings;
 mod site;
+mod tls;
 mod web_config;
 
 pub use assets::{Assets, File, KIT, SCRIPT, STYLE};

@@ -2,15 +2,14 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
-use axum_server::Handle;
-use axum_server::tls_rustls::{RustlsAcceptor, RustlsConfig};
 
+use crate::accept::{self, Shared};
 use crate::auth::{Auth, Known, read_token};
-use crate::connection::Limit;
 use crate::guard::Guard;
 use crate::settings::{ServeError, Settings};
 use crate::site::Site;
@@ -61,34 +60,13 @@ impl Server {
         let site = Site::new(guard, &self.settings, shell);
         let service = routes(site.clone())
             .layer(DefaultBodyLimit::max(self.settings.largest_body))
-            .layer(axum::middleware::from_fn_with_state(site.clone(), crate::admission::check))
-            .into_make_service_with_connect_info::<SocketAddr>();
-        let handle = Handle::new();
-        let limit = Limit::new(CONNECTIONS);
-        let mut server = axum_server::from_tcp(self.listener).map_err(ServeError::Ended)?;
-        // The server's own `http1_only` would refuse upgrades, which carry the bus of a fleet.
-        let builder = server.http_builder();
-        *builder = builder.clone().http1_only();
-        builder.http1().header_read_timeout(HEADERS).max_buf_size(BUFFER);
-        let server = server.handle(handle.clone());
-        let tls = self.config.tls.clone().map(RustlsConfig::from_config);
-        let watch = watch_files(self.settings, self.config, site, fault, tls.clone());
-        let ended = async {
-            match tls {
-                None => server.acceptor(limit).serve(service).await,
-                Some(tls) => {
-                    let acceptor = RustlsAcceptor::new(tls).handshake_timeout(HEADERS).acceptor(limit);
-                    server.acceptor(acceptor).serve(service).await
-                }
-            }
-        };
+            .layer(axum::middleware::from_fn_with_state(site.clone(), crate::admission::check));
+        let tls = Arc::new(Shared::new(self.config.tls.clone()));
+        let watch = watch_files(self.settings, self.config, site, fault, Arc::clone(&tls));
         tokio::select! {
-            ended = ended => ended.map_err(ServeError::Ended),
+            ended = accept::serve(self.listener, service, tls) => ended.map_err(ServeError::Ended),
             () = watch => Ok(()),
-            () = stop => {
-                handle.shutdown();
-                Ok(())
-            }
+            () = stop => Ok(()),
         }
     }
 }
@@ -118,7 +96,7 @@ async fn watch_files(
     config: WebConfig,
     site: Site,
     fault: impl Fn(Option<String>),
-    tls: Option<RustlsConfig>,
+    tls: Arc<Shared>,
 ) {
     let files: Vec<PathBuf> = config.files.iter().chain(&settings.token_file).cloned().collect();
     let mut seen = changed(files.clone()).await;
@@ -132,18 +110,13 @@ async fn watch_files(
         seen = now;
         let of = settings.clone();
         let wrong = match tokio::task::spawn_blocking(move || read(&of)).await {
-            Ok(Ok((config, known))) => match (&tls, config.tls) {
-                (Some(running), Some(new)) => {
-                    running.reload_from_config(new);
+            Ok(Ok((config, known))) => {
+                let same = tls.replace(config.tls);
+                if same {
                     site.guard().auth.replace(known);
-                    None
                 }
-                (None, None) => {
-                    site.guard().auth.replace(known);
-                    None
-                }
-                _ => Some("TLS begins or ends with the next start".to_owned()),
-            },
+                (!same).then(|| "TLS begins or ends with the next start".to_owned())
+            }
             Ok(Err(error)) => Some(error.to_string()),
             Err(_) => None,
         };
@@ -176,11 +149,6 @@ async fn changed(files: Vec<PathBuf>) -> Vec<Option<(SystemTime, u64)>> {
     tokio::task::spawn_blocking(look).await.unwrap_or_default()
 }
 
-const CONNECTIONS: usize = 512;
-/// How long a client may take for its headers, and for a TLS handshake.
-const HEADERS: Duration = Duration::from_secs(5);
-/// Octets of a request's head.
-const BUFFER: usize = 16 * 1024;
 /// Octets that the kernel holds for a reader: enough for 10 Mbit/s over 100 ms.
 const SEND_BUFFER: usize = 128 * 1024;
 const REREAD: Duration = Duration::from_secs(2);

@@ -1,0 +1,12 @@
+//! TLS of connections: what `tls_server_config` of a web config file says. Without the crate's
+//! feature `tls` there is none: whoever asks for it is refused, so that nothing is sent in clear.
+
+#[cfg(not(feature = "tls"))]
+mod absent;
+#[cfg(feature = "tls")]
+mod present;
+
+#[cfg(not(feature = "tls"))]
+pub(crate) use absent::{Section, Tls};
+#[cfg(feature = "tls")]
+pub(crate) use present::{Section, Tls};
