@@ -32,6 +32,9 @@ const TESTS: [&str; 8] =
 /// What such a build lacks it says: a build of its own.
 const PLAIN_TESTS: [&str; 7] = ["test", "--release", "--locked", "-p", "narrows", "--test", "features"];
 
+/// The smallest build; that of the default features is linted by `test`.
+const SLIM_LINTS: [&str; 7] = ["clippy", "--release", "--locked", "--no-default-features", "--", "-D", "warnings"];
+
 /// Everything that must hold before a change lands. Nothing in it compares with the real clock.
 pub(crate) fn test() -> Result<bool> {
     let mut tally = Tally::default();
@@ -84,7 +87,8 @@ pub(crate) fn soak() -> Result<bool> {
     let not_installed = install::install()?;
     of_class(&mut tally, ("soak", Class::Soak), &programs::built()?, &not_installed)?;
     let (fine, output) = watched("cargo", &PLAIN_TESTS)?;
-    tally.tests("a build without features", fine, &output, None);
+    tally.tests("a build with the default features", fine, &output, None);
+    tally.step("clippy without features", shown("cargo", &SLIM_LINTS, &[])?);
     sweep(&mut tally, "accuracy, 100 runs per scenario", 100);
     tally.step("fuzzing, 5 minutes per target", fuzz::run(&["--seconds".to_owned(), "300".to_owned()])?);
     Ok(tally.close())

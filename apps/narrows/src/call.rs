@@ -33,6 +33,10 @@ pub(crate) fn completed(
     if word.starts_with('-') || word == "help" || command.find_subcommand(word).is_some() {
         return Ok(words);
     }
+    #[cfg(not(feature = "fleet"))]
+    if let Some((_, feature)) = OF_FEATURES.iter().find(|(name, _)| *name == word) {
+        return Err(Failure::without(&format!("`narrows {word}`"), feature));
+    }
     if !looks_like_a_host(word) {
         if is_near_miss(word, command) {
             // Clap says which command was meant.
@@ -46,6 +50,18 @@ pub(crate) fn completed(
     words.insert(at, OsString::from("test"));
     Ok(words)
 }
+
+/// Commands that some builds lack, and the feature that has each. The fleet has the other features
+/// with it.
+#[cfg(not(feature = "fleet"))]
+const OF_FEATURES: &[(&str, &str)] = &[
+    ("agent", "fleet"),
+    ("alerts", "watch"),
+    ("fleet", "fleet"),
+    ("history", "watch"),
+    ("hub", "fleet"),
+    ("watch", "watch"),
+];
 
 /// A name that the resolver knows.
 pub(crate) fn resolves(word: &str) -> bool {

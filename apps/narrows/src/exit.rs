@@ -86,9 +86,14 @@ impl Failure {
     }
 
     /// What this build lacks, and how to get one that has it.
-    #[cfg(not(all(feature = "tls", feature = "parquet")))]
+    #[cfg(not(all(feature = "fleet", feature = "otlp", feature = "parquet")))]
     pub(crate) fn without(what: &str, feature: &str) -> Self {
-        Self::usage(format!("this build has no {what}: add --features {feature}"))
+        Self::lacking(&format!("this build has no {what}"), feature)
+    }
+
+    /// The same of something that says by itself what is lacking.
+    pub(crate) fn lacking(text: &dyn fmt::Display, feature: &str) -> Self {
+        Self::usage(format!("{text}: cargo install --locked --path apps/narrows --features {feature}"))
     }
 
     pub(crate) fn host(text: impl Into<String>) -> Self {

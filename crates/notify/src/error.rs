@@ -15,6 +15,14 @@ pub enum SettingsError {
         /// What is wrong, and what would be right.
         text: String,
     },
+    /// A channel needs TLS, and the crate was built without its feature `tls`.
+    #[error("channel.{channel}: {what}, and this build has no TLS")]
+    WithoutTls {
+        /// Which channel.
+        channel: String,
+        /// What needs it.
+        what: &'static str,
+    },
     /// A file with a secret, or with a certificate.
     #[error("channel.{channel}: {}: {text}", path.display())]
     File {

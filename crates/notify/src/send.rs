@@ -2,6 +2,7 @@
 
 mod exec;
 mod smtp;
+mod tls;
 mod webhook;
 
 use std::collections::BTreeMap;

@@ -41,7 +41,7 @@ impl Ended {
 pub(super) fn steps(program: &str) -> Vec<Ended> {
     let of = |name, result| Ended { name, result, tests: false };
     let lints = of("clippy", beside("cargo", &LINTS, &[]));
-    let plain = of("clippy without features", beside("cargo", &PLAIN_LINTS, &[]));
+    let plain = of("clippy, default features", beside("cargo", &PLAIN_LINTS, &[]));
     let examples = beside("cargo", &EXAMPLES, &[]);
     let examples = Ended { name: "examples in the documentation", result: examples, tests: true };
     let pages = of("documentation", beside("cargo", &DOCUMENTATION, &[("RUSTDOCFLAGS", "-D warnings")]));

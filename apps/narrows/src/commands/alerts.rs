@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use narrows_notify::{Channel, Deliver, Folders, Limits, NoticeBody, Notifier, SendError, Shape};
+use narrows_notify::{Channel, Deliver, Folders, Limits, NoticeBody, Notifier, SendError, SettingsError, Shape};
 use narrows_report::schema::ALERTS_NAME;
 use narrows_watch::WallTime;
 use serde::{Deserialize, Serialize};
@@ -83,7 +83,15 @@ pub(crate) fn notifier(channels: &BTreeMap<String, Channel>, settings: &Path) ->
     let credentials = std::env::var_os("CREDENTIALS_DIRECTORY").map(PathBuf::from);
     let settings = settings.parent().unwrap_or(Path::new("."));
     let folders = Folders { settings, credentials: credentials.as_deref() };
-    Notifier::new(channels, folders, Limits::default()).map_err(|error| Failure::usage(error.to_string()))
+    Notifier::new(channels, folders, Limits::default()).map_err(|error| refusal(&error))
+}
+
+/// Why channels cannot be used.
+pub(crate) fn refusal(error: &SettingsError) -> Failure {
+    match error {
+        SettingsError::WithoutTls { .. } => Failure::lacking(error, "tls"),
+        error => Failure::usage(error.to_string()),
+    }
 }
 
 /// Sends both notices by one channel.

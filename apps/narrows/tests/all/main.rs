@@ -8,10 +8,15 @@ mod configuration;
 mod contract;
 mod documents;
 mod evaluate;
+#[cfg(feature = "fleet")]
 mod fleet_documents;
+#[cfg(feature = "fleet")]
 mod fleet_faults;
+#[cfg(feature = "fleet")]
 mod fleet_lab;
+#[cfg(feature = "fleet")]
 mod fleet_lies;
+#[cfg(feature = "fleet")]
 mod fleet_move_lab;
 mod from_here_lab;
 mod gate;

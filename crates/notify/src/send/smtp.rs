@@ -7,14 +7,13 @@ use std::time::{Duration, SystemTime};
 use lettre::message::Mailbox;
 use lettre::message::header::{ContentType, HeaderName, HeaderValue};
 use lettre::transport::smtp::authentication::Credentials;
-use lettre::transport::smtp::client::{Certificate, CertificateStore, Tls, TlsParameters};
 use lettre::{Message, SmtpTransport, Transport};
 use narrows_watch::WallTime;
 
-use super::is_loopback;
+use super::{is_loopback, tls};
 use crate::body::NoticeBody;
 use crate::error::{SendError, SettingsError};
-use crate::secret::{Folders, Secret, file_error};
+use crate::secret::{Folders, Secret};
 use crate::settings::{self, MailTls};
 use crate::shape;
 
@@ -43,10 +42,7 @@ impl Smtp {
         if to.is_empty() {
             return Err(wrong("to is empty: nobody would get the mail".to_owned()));
         }
-        let mut builder = SmtpTransport::builder_dangerous(&host)
-            .port(port)
-            .timeout(Some(limit))
-            .tls(encryption(channel, mail, &host, folders)?);
+        let mut builder = SmtpTransport::builder_dangerous(&host).port(port).timeout(Some(limit));
         builder = match (&mail.user, &mail.password_file) {
             (Some(_), Some(_)) if mail.tls == MailTls::None && !is_loopback(&host) => {
                 return Err(wrong("tls = \"none\" would show the password to the whole path".to_owned()));
@@ -58,6 +54,7 @@ impl Smtp {
             (None, None) => builder,
             _ => return Err(wrong("user and password_file belong together".to_owned())),
         };
+        builder = tls::mail(channel, mail, &host, folders, builder)?;
         let server = format!("{host}:{port}");
         Ok(Self { transport: builder.build(), server, from: mailbox(&mail.from)?, to })
     }
@@ -97,13 +94,11 @@ impl Smtp {
             Some(_) if error.is_transient() => SendError::Busy { text, retry_after: None },
             Some(_) => SendError::Refused(text),
             None if is_late(error) => SendError::Silent(format!("{} did not answer in time", self.server)),
-            None if is_certificate(error) => {
-                SendError::Settings(format!("{text}; an authority of your own goes into ca_file"))
-            }
-            None if error.is_client() => SendError::Settings(text),
-            None if error.is_tls() => SendError::Protocol(text),
-            None if error.is_response() => SendError::Protocol(text),
-            None => SendError::Unreachable(text),
+            None => tls::fault_of_mail(&text, error).unwrap_or_else(|| match error {
+                error if error.is_client() => SendError::Settings(text),
+                error if error.is_response() => SendError::Protocol(text),
+                _ => SendError::Unreachable(text),
+            }),
         }
     }
 }
@@ -116,35 +111,9 @@ fn is_late(error: &lettre::transport::smtp::Error) -> bool {
     })
 }
 
-/// A certificate that nobody trusts shows only in the chain of causes.
-fn is_certificate(error: &lettre::transport::smtp::Error) -> bool {
-    causes(error).any(|cause| {
-        let inner = cause.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref);
-        let tls = inner.and_then(|inner| inner.downcast_ref::<rustls::Error>()).or_else(|| cause.downcast_ref());
-        matches!(tls, Some(rustls::Error::InvalidCertificate(_)))
-    })
-}
-
-fn causes(error: &lettre::transport::smtp::Error) -> impl Iterator<Item = &(dyn Error + 'static)> {
+/// Why, and why that, and so on.
+pub(super) fn causes(error: &lettre::transport::smtp::Error) -> impl Iterator<Item = &(dyn Error + 'static)> {
     std::iter::successors(error.source(), |cause| (*cause).source())
-}
-
-fn encryption(channel: &str, mail: &settings::Smtp, host: &str, folders: Folders<'_>) -> Result<Tls, SettingsError> {
-    if mail.tls == MailTls::None {
-        return Ok(Tls::None);
-    }
-    let mut builder = TlsParameters::builder(host.to_owned());
-    if let Some(file) = &mail.ca_file {
-        let path = folders.find(file).0;
-        let wrong = |text: String| file_error(channel, &path, text);
-        let pem = std::fs::read(&path).map_err(|error| wrong(error.to_string()))?;
-        let certificate = Certificate::from_pem(&pem).map_err(|error| wrong(error.to_string()))?;
-        builder = builder.certificate_store(CertificateStore::None).add_root_certificate(certificate);
-    }
-    let parameters = builder.build_rustls();
-    let parameters =
-        parameters.map_err(|error| SettingsError::Channel { channel: channel.to_owned(), text: error.to_string() })?;
-    Ok(if mail.tls == MailTls::Wrapped { Tls::Wrapper(parameters) } else { Tls::Required(parameters) })
 }
 
 /// `HOST`, `HOST:PORT`, `[::1]` or `[::1]:PORT`.

@@ -2,18 +2,16 @@
 
 use std::io::Read;
 use std::path::Path;
-use std::sync::Arc;
 use std::time::Duration;
 
 use narrows_watch::WallTime;
 use ureq::http::{Response, Uri};
-use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig, parse_pem};
 use ureq::{Agent, Body, Proxy};
 
-use super::{is_loopback, one_line};
+use super::{is_loopback, one_line, tls};
 use crate::body::NoticeBody;
 use crate::error::{SendError, SettingsError};
-use crate::secret::{Folders, Secret, file_error};
+use crate::secret::{Folders, Secret};
 use crate::settings::{self, Shape};
 use crate::shape;
 
@@ -85,7 +83,7 @@ impl Webhook {
             Shape::Ntfy => root_and_topic(&uri).ok_or_else(|| wrong("url of ntfy must end in a topic"))?,
             Shape::Alertmanager => (alerts_of(&uri), String::new()),
         };
-        let agent = agent(channel, hook, folders, limit)?;
+        let agent = agent(channel, hook, scheme == "https", folders, limit)?;
         Ok(Self { agent, url: Secret::of(url), host: authority, topic, shape: hook.shape, token })
     }
 
@@ -136,16 +134,15 @@ impl Webhook {
 
     fn error(&self, error: ureq::Error) -> SendError {
         let host = &self.host;
+        if let Some(tls) = tls::fault_of_web(host, &error) {
+            return tls;
+        }
         match error {
             ureq::Error::Timeout(_) => SendError::Silent(format!("{host} did not answer in time")),
             ureq::Error::HostNotFound => {
                 SendError::Unreachable(format!("{host}: no address is known for this name; is DNS at work?"))
             }
-            ureq::Error::Rustls(error) => tls(host, &error),
-            ureq::Error::Io(error) => match error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>()) {
-                Some(error) => tls(host, error),
-                None => SendError::Unreachable(format!("{host}: {error}")),
-            },
+            ureq::Error::Io(error) => SendError::Unreachable(format!("{host}: {error}")),
             ureq::Error::ConnectionFailed => SendError::Unreachable(format!("{host}: no connection")),
             ureq::Error::ConnectProxyFailed(why) => SendError::Unreachable(format!("{host}: the proxy says: {why}")),
             ureq::Error::Http(_) | ureq::Error::BadUri(_) => {
@@ -156,32 +153,17 @@ impl Webhook {
     }
 }
 
-fn tls(host: &str, error: &rustls::Error) -> SendError {
-    match error {
-        rustls::Error::InvalidCertificate(why) => SendError::Settings(format!(
-            "{host}: its certificate is not trusted ({why:?}); an authority of your own goes into ca_file"
-        )),
-        error => SendError::Protocol(format!("{host}: TLS: {error}")),
-    }
-}
-
 fn agent(
     channel: &str,
     hook: &settings::Webhook,
+    is_https: bool,
     folders: Folders<'_>,
     limit: Duration,
 ) -> Result<Agent, SettingsError> {
     let wrong = |text: String| SettingsError::Channel { channel: channel.to_owned(), text };
     let proxy = hook.proxy.as_deref().map(Proxy::new).transpose();
     let proxy = proxy.map_err(|_| wrong("proxy is no address: http://HOST:PORT".to_owned()))?;
-    let roots = match &hook.ca_file {
-        Some(file) => certificates(channel, &folders.find(file).0)?,
-        None => RootCerts::WebPki,
-    };
-    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-    let tls = TlsConfig::builder().root_certs(roots).unversioned_rustls_crypto_provider(provider).build();
-    let config = Agent::config_builder()
-        .tls_config(tls)
+    let config = tls::web(channel, hook, is_https, folders, Agent::config_builder())?
         .proxy(proxy)
         .timeout_global(Some(limit))
         .http_status_as_error(false)
@@ -192,21 +174,6 @@ fn agent(
         .user_agent(concat!("narrows/", env!("CARGO_PKG_VERSION")))
         .build();
     Ok(Agent::new_with_config(config))
-}
-
-fn certificates(channel: &str, path: &Path) -> Result<RootCerts, SettingsError> {
-    let wrong = |text: String| file_error(channel, path, text);
-    let pem = std::fs::read(path).map_err(|error| wrong(error.to_string()))?;
-    let mut found: Vec<Certificate<'static>> = Vec::new();
-    for item in parse_pem(&pem) {
-        if let PemItem::Certificate(one) = item.map_err(|error| wrong(error.to_string()))? {
-            found.push(one);
-        }
-    }
-    if found.is_empty() {
-        return Err(wrong("has no certificate (PEM)".to_owned()));
-    }
-    Ok(RootCerts::new_with_certs(&found))
 }
 
 /// ntfy takes JSON at its root only: a topic's own address would show it as text.

@@ -4,13 +4,16 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use narrows_notify::{Channel, Entry, Folders, Limits, Memory, NoticeBody, Notifier, Outbox, OutboxError, Worker};
+use narrows_notify::{
+    Channel, Entry, Folders, Limits, Memory, NoticeBody, Notifier, Outbox, OutboxError, SettingsError, Worker,
+};
 use narrows_store::{Error, Writer};
 use narrows_watch::WallTime;
 use narrows_web::Links;
 
 use super::clocks;
 use super::keep::Notices;
+use crate::commands::alerts::refusal;
 use crate::exit::Failure;
 
 /// Tells by channels.
@@ -43,11 +46,14 @@ impl Channels {
 /// Whether the channels make sense. That a secret is missing is only said: a service may be handed
 /// it.
 pub(super) fn check(channels: &toml::Table, settings: Option<&Path>) -> Result<(), Failure> {
-    parsed(channels)?;
-    if let Err(failure) = notifier(channels, settings) {
-        crate::output::complain(&failure.text);
+    match read(&parsed(channels)?, settings) {
+        Err(error @ SettingsError::WithoutTls { .. }) => Err(refusal(&error)),
+        Err(error) => {
+            crate::output::complain(&error.to_string());
+            Ok(())
+        }
+        Ok(_) => Ok(()),
     }
-    Ok(())
 }
 
 fn parsed(channels: &toml::Table) -> Result<BTreeMap<String, Channel>, Failure> {
@@ -55,11 +61,14 @@ fn parsed(channels: &toml::Table) -> Result<BTreeMap<String, Channel>, Failure> 
 }
 
 fn notifier(channels: &toml::Table, settings: Option<&Path>) -> Result<Notifier, Failure> {
-    let channels = parsed(channels)?;
+    read(&parsed(channels)?, settings).map_err(|error| refusal(&error))
+}
+
+fn read(channels: &BTreeMap<String, Channel>, settings: Option<&Path>) -> Result<Notifier, SettingsError> {
     let credentials = std::env::var_os("CREDENTIALS_DIRECTORY").map(PathBuf::from);
     let folder = settings.and_then(Path::parent).unwrap_or(Path::new("."));
     let folders = Folders { settings: folder, credentials: credentials.as_deref() };
-    Notifier::new(&channels, folders, Limits::default()).map_err(|error| Failure::usage(error.to_string()))
+    Notifier::new(channels, folders, Limits::default())
 }
 
 impl Notices for Channels {

@@ -20,6 +20,9 @@ impl Collector {
     pub(super) fn new(url: &str) -> Result<Self, Failure> {
         Poster::new(&address(url), LIMIT).map(Self).map_err(|error| match error {
             SettingsError::Channel { text, .. } => Failure::usage(format!("--otlp: {text}")),
+            SettingsError::WithoutTls { what, .. } => {
+                Failure::lacking(&format!("--otlp: {what}, and this build has no TLS"), "tls")
+            }
             error => Failure::usage(format!("--otlp: {error}")),
         })
     }

@@ -11,7 +11,7 @@ use std::time::Duration;
 use narrows_store::records::Event;
 use narrows_store::{Reader, Writer};
 use narrows_watch::alert::Silence;
-use narrows_web::{Accepted, Live, Order, Post, Refusal, ServeError, Server, Settings};
+use narrows_web::{Accepted, Live, Order, Post, Refusal, ServeError, Server, Settings, WebConfigError};
 use tokio::sync::mpsc;
 
 use super::engine::Message;
@@ -47,6 +47,10 @@ impl PagesArgs {
         };
         Server::bind(settings).map(Some).map_err(|error| match error {
             ServeError::Listen { .. } | ServeError::Random(_) => Failure::host(error.to_string()),
+            ServeError::WebConfig { error: WebConfigError::WithoutTls, .. } => Failure::lacking(&error, "tls"),
+            ServeError::Exposed(_) if cfg!(not(feature = "tls")) => {
+                Failure::lacking(&format!("{error}; this build has no TLS"), "tls")
+            }
             _ => Failure::usage(error.to_string()),
         })
     }
