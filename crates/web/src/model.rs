@@ -4,7 +4,6 @@
 use narrows_store::records::{self, Point, RunOutcome, Sample};
 use narrows_watch::{Claim, Signal, WallTime};
 use serde::Serialize;
-use utoipa::ToSchema;
 
 /// The signal of this machine name.
 pub(crate) fn signal(name: &str) -> Option<Signal> {
@@ -26,7 +25,8 @@ fn whole(value: Option<f64>) -> Option<i64> {
 }
 
 /// One value with its 90 % interval, or a mean of several.
-#[derive(Debug, Clone, Serialize, ToSchema)]
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 pub(crate) struct Value {
     /// When, or the beginning of what it stands for.
     at_ms: i64,
@@ -76,7 +76,8 @@ impl Value {
 }
 
 /// A rule about a target.
-#[derive(Debug, Clone, Serialize, ToSchema)]
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 pub(crate) struct Alert {
     /// The rule's name.
     rule: String,
@@ -103,7 +104,8 @@ impl Alert {
 }
 
 /// Something that happened.
-#[derive(Debug, Clone, Serialize, ToSchema)]
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 pub(crate) struct Event {
     /// Its number; zero before it is stored.
     id: i64,
@@ -130,7 +132,7 @@ pub(crate) struct Event {
     /// One line that says all of it.
     text: String,
     /// The evidence.
-    #[schema(value_type = Option<Object>)]
+    #[cfg_attr(test, schema(value_type = Option<Object>))]
     evidence: Option<serde_json::Value>,
     /// The incident that it belongs to.
     incident: Option<String>,
@@ -158,7 +160,8 @@ impl Event {
 }
 
 /// Events that belong together.
-#[derive(Debug, Clone, Serialize, ToSchema)]
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 pub(crate) struct Incident {
     /// Its number.
     id: String,
@@ -188,7 +191,8 @@ impl Incident {
 }
 
 /// A job that was carried out.
-#[derive(Debug, Clone, Serialize, ToSchema)]
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 pub(crate) struct Run {
     /// Its number.
     id: String,
@@ -197,19 +201,19 @@ pub(crate) struct Run {
     /// `route`, `slice`, `capacity`, `hops` or `test`.
     kind: &'static str,
     /// `base`, `cadence`, `evidence`, `night` or `asked`.
-    #[schema(value_type = String)]
+    #[cfg_attr(test, schema(value_type = String))]
     why: narrows_watch::schedule::Why,
     /// When it began.
     began_ms: i64,
     /// When it ended; null while it runs.
     ended_ms: Option<i64>,
     /// `running`, `done`, `void`, `failed` or `lost`.
-    #[schema(value_type = String)]
+    #[cfg_attr(test, schema(value_type = String))]
     outcome: RunOutcome,
     /// Octets that left, at the IP layer.
     octets: Option<u64>,
     /// The result as `narrows … --json` prints it; only where one run is asked for.
-    #[schema(value_type = Option<Object>)]
+    #[cfg_attr(test, schema(value_type = Option<Object>))]
     #[serde(skip_serializing_if = "Option::is_none")]
     document: Option<serde_json::Value>,
 }
@@ -231,7 +235,8 @@ impl Run {
 }
 
 /// A path as it was seen.
-#[derive(Debug, Clone, Serialize, ToSchema)]
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 pub(crate) struct Path {
     /// When it was first seen like this.
     at_ms: i64,
@@ -250,7 +255,8 @@ pub(crate) struct Path {
 }
 
 /// One hop.
-#[derive(Debug, Clone, Serialize, ToSchema)]
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 pub(crate) struct Hop {
     /// Who answered; none if nobody did.
     addresses: Vec<String>,
