@@ -1,10 +1,12 @@
 //! The project's own chores:
-//! `cargo xtask test | judge | soak | tidy | accuracy | record | bench | fuzz | package | book |
+//! `cargo xtask test | judge | soak | tidy | accuracy | record | efficiency | ablate | bench | fuzz |
+//! package | book |
 //! size | pictures`.
 
 mod accuracy;
 mod bench;
 mod book;
+mod efficiency;
 mod fuzz;
 mod install;
 mod package;
@@ -30,6 +32,8 @@ cargo xtask accuracy   simulate every scenario of every method [--runs N] [--pro
                        or our own methods' between every profile of hosts/: --every-host [--write docs/results/accuracy-on-hosts.md]
 cargo xtask record     pages of results with a column for ideal hosts and each profile of hosts/ [capacity|available|hops|burst|quick-mode]
                        [--runs N] [--write]; what was cut off goes on where it was
+cargo xtask efficiency  the default answer for available bandwidth beside an observer of the same trains [--runs N] [--seed N] [--jobs N]
+                       [--hosts ideal,NAME...] [SCENARIO.toml...] [--write docs/results/efficiency.md]
 cargo xtask bench      ratios to iperf3, nuttcp, D-ITG, ns-3 and tbf [throughput|pacing|udp|tcp|traffic|sim|links|captures] [--rounds N] [--seconds N] [--short]
                        [--write docs/results/benchmarks.md]; needs root but for sim; leaves out what is not installed
                        or figures of the store and pages of narrows watch: watch [--rows N] [--write docs/results/watch-bench.md]
@@ -57,6 +61,7 @@ fn main() -> ExitCode {
         "book" => book::run(&rest),
         "size" => size::run(&rest),
         "accuracy" => accuracy::run(&rest),
+        "efficiency" => efficiency::run(&rest),
         "pictures" => pictures::run(&rest),
         "record" => record::run(&rest),
         _ => {

@@ -20,6 +20,7 @@ pub mod external_tool;
 mod hosts;
 pub mod judge;
 mod key;
+pub mod oracle;
 mod output;
 mod parallel;
 pub mod pictures;

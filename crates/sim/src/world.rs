@@ -86,7 +86,20 @@ impl SimWorld {
         from: Duration,
         to: Duration,
     ) -> Vec<Crossed> {
-        Engine::undisturbed(scenario, way, seed, (nanos(from), nanos(to)))
+        let whole = Engine::undisturbed(scenario, way, seed, (nanos(from), nanos(to)), nanos(to.saturating_sub(from)));
+        whole.into_iter().map(|intervals| intervals.into_iter().next().unwrap_or_default()).collect()
+    }
+
+    /// The same by intervals of `every`. Intervals that are missing at the end of a hop's list were
+    /// empty.
+    pub fn undisturbed_by(
+        scenario: &Scenario,
+        way: PathDirection,
+        seed: u64,
+        (from, to): (Duration, Duration),
+        every: Duration,
+    ) -> Vec<Vec<Crossed>> {
+        Engine::undisturbed(scenario, way, seed, (nanos(from), nanos(to)), nanos(every))
     }
 
     /// Counts, from now on, the cross traffic on each hop of this world's direction: probes and
@@ -252,5 +265,9 @@ mod tests {
         let whole = count(2, 12);
         assert!((40_850..42_480).contains(&whole), "{whole}");
         assert_eq!(count(2, 7) + count(7, 12), whole);
+        let span = (2 * second, 12 * second);
+        let tenths = SimWorld::undisturbed_by(&scenario, PathDirection::Forward, 7, span, second / 10);
+        assert_eq!(tenths[1].iter().map(Crossed::packets).sum::<u64>(), whole);
+        assert_eq!(tenths[1][..50].iter().map(Crossed::packets).sum::<u64>(), count(2, 7));
     }
 }

@@ -75,18 +75,18 @@ impl Engine {
         }
     }
 
-    /// What crosses each hop of a way between two times if nobody probes.
+    /// What crosses each hop of a way between two times if nobody probes, in intervals of `every`.
     pub(super) fn undisturbed(
         scenario: &Scenario,
         way: PathDirection,
         seed: u64,
         (from, to): (u64, u64),
-    ) -> Vec<Crossed> {
+        every: u64,
+    ) -> Vec<Vec<Crossed>> {
         let mut engine = Self::new(scenario, seed);
-        engine.path.count(scenario, way, (from, to), to.saturating_sub(from));
+        engine.path.count(scenario, way, (from, to), every);
         engine.stride(to, &mut Vec::new());
-        let first = |intervals: Vec<Crossed>| intervals.into_iter().next().unwrap_or_default();
-        engine.path.crossed(way).into_iter().map(first).collect()
+        engine.path.crossed(way)
     }
 
     /// Counts the cross traffic from now on.
