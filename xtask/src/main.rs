@@ -1,8 +1,8 @@
 //! The project's own chores:
 //! `cargo xtask test | judge | soak | tidy | accuracy | record | efficiency | ablate | bench | fuzz |
-//! package | book |
-//! size | pictures`.
+//! package | book | size | pictures`.
 
+mod ablate;
 mod accuracy;
 mod bench;
 mod book;
@@ -32,6 +32,8 @@ cargo xtask accuracy   simulate every scenario of every method [--runs N] [--pro
                        or our own methods' between every profile of hosts/: --every-host [--write docs/results/accuracy-on-hosts.md]
 cargo xtask record     pages of results with a column for ideal hosts and each profile of hosts/ [capacity|available|hops|burst|quick-mode]
                        [--runs N] [--write]; what was cut off goes on where it was
+cargo xtask ablate     what each constant of the default estimators pays over a grid of paths [--method slope|capacity] [--runs N] [--seed N]
+                       [--jobs N] [--write docs/results/ablation.md]
 cargo xtask efficiency  the default answer for available bandwidth beside an observer of the same trains [--runs N] [--seed N] [--jobs N]
                        [--hosts ideal,NAME...] [SCENARIO.toml...] [--write docs/results/efficiency.md]
 cargo xtask bench      ratios to iperf3, nuttcp, D-ITG, ns-3 and tbf [throughput|pacing|udp|tcp|traffic|sim|links|captures] [--rounds N] [--seconds N] [--short]
@@ -60,6 +62,7 @@ fn main() -> ExitCode {
         "package" => package::run(&rest),
         "book" => book::run(&rest),
         "size" => size::run(&rest),
+        "ablate" => ablate::run(&rest),
         "accuracy" => accuracy::run(&rest),
         "efficiency" => efficiency::run(&rest),
         "pictures" => pictures::run(&rest),
