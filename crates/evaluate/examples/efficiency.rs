@@ -178,7 +178,7 @@ fn run(simulation: &Simulation<'_>, seed: u64) -> Result<Run, Fault> {
         passed: oracle.map_or(0.0, |oracle| oracle.seconds),
         wander,
         octets: cost.octets as f64,
-        seconds: (ended - began).as_secs_f64(),
+        seconds: ended.saturating_sub(began).as_secs_f64(),
     };
     if let Some(estimate) = estimate {
         let range = estimate.in_unit();

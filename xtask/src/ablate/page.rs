@@ -267,7 +267,7 @@ two standard errors, and more than 0.05 |
 | MB, s | means of IP octets and of the run's time |
 
 The interval score is the interval's width, and twenty times what it misses the truth by; it is least for the interval that says what is
-known (T. Gneiting and A. E. Raftery, 2007). A bound counts as an interval that ends at the capacity, and no answer as one from nothing to
+known (T. Gneiting and A. E. Raftery, 2007). No run counts as more than twice the capacity. A bound counts as an interval that ends at the capacity, and no answer as one from nothing to
 the capacity. Errors of sampling fall with the root of the octets, so the score is multiplied by the root of the ratio of octets.
 
 A constant without a loss is a candidate to go. Three kinds of it differ:

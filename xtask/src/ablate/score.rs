@@ -19,6 +19,10 @@ pub(super) struct Judged {
 /// Two over the share that an interval of 90 % may miss.
 const MISSED: f64 = 20.0;
 
+/// No run scores worse: twice what no answer does. A path on which every answer is far off would
+/// drown the others.
+const WORST: f64 = 2.0;
+
 impl Judged {
     /// `None` where there is no truth.
     pub(super) fn new(run: &Run, capacity_bps: f64) -> Option<Self> {
@@ -37,7 +41,7 @@ impl Judged {
             error: value.map(|value| value - truth),
             covers: run.verdict != Verdict::Inconclusive && missed == 0.0,
             verdict: run.verdict,
-            score: high - low + MISSED * missed,
+            score: (high - low + MISSED * missed).min(WORST),
             octets: run.octets,
             seconds: run.seconds,
         })
