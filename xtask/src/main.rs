@@ -1,6 +1,6 @@
 //! The project's own chores:
-//! `cargo xtask test | judge | soak | tidy | accuracy | record | efficiency | ablate | bench | fuzz |
-//! package | book | size | pictures`.
+//! `cargo xtask test | judge | soak | tidy | accuracy | record | efficiency | ablate | bench |
+//! fuzz | package | book | size | pictures`.
 
 mod ablate;
 mod accuracy;

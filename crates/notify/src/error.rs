@@ -83,3 +83,10 @@ impl SendError {
         matches!(self, Self::Refused(_) | Self::Program(_))
     }
 }
+
+/// Why, and why that, and so on.
+pub(crate) fn causes<'a>(
+    error: &'a (dyn std::error::Error + 'static),
+) -> impl Iterator<Item = &'a (dyn std::error::Error + 'static)> {
+    std::iter::successors(error.source(), |cause| cause.source())
+}

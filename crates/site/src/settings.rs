@@ -4,7 +4,8 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::web_config::{OwnTls, WebConfigError};
+use crate::error::WebConfigError;
+use crate::tls::OwnTls;
 
 /// Where to serve, and to whom.
 #[derive(Debug, Clone)]

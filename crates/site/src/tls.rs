@@ -6,7 +6,18 @@ mod absent;
 #[cfg(feature = "tls")]
 mod present;
 
+use std::path::PathBuf;
+
 #[cfg(not(feature = "tls"))]
 pub(crate) use absent::{Section, Tls};
 #[cfg(feature = "tls")]
 pub(crate) use present::{Section, Tls};
+
+/// A certificate and its key, in PEM files.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OwnTls {
+    /// The certificate.
+    pub certificate: PathBuf,
+    /// Its key.
+    pub key: PathBuf,
+}

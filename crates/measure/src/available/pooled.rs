@@ -363,8 +363,8 @@ fn average(
     let above: Vec<&(usize, &TrainSlope)> =
         near.iter().filter(|(_, train)| is_above(train, available, scale, idle)).collect();
     let overload = above.iter().map(|(_, train)| train.rate - available).sum::<f64>() / above.len().max(1) as f64;
-    // How delays wander within trains is known better than how few trains differ, which may agree by
-    // chance.
+    // How delays wander within trains is known better than how few trains differ: those may agree
+    // by chance.
     let within = wander(above.iter().map(|(_, train)| *train));
     let time: f64 = above.iter().map(|(_, train)| train.backlogged_time).sum();
     let by_wander = WITHIN * capacity * (within / time).sqrt();

@@ -1,6 +1,5 @@
 //! Mail.
 
-use std::error::Error;
 use std::io::ErrorKind;
 use std::time::{Duration, SystemTime};
 
@@ -12,7 +11,7 @@ use narrows_watch::WallTime;
 
 use super::{is_loopback, tls};
 use crate::body::NoticeBody;
-use crate::error::{SendError, SettingsError};
+use crate::error::{SendError, SettingsError, causes};
 use crate::secret::{Folders, Secret};
 use crate::settings::{self, MailTls};
 use crate::shape;
@@ -109,11 +108,6 @@ fn is_late(error: &lettre::transport::smtp::Error) -> bool {
         let kind = cause.downcast_ref::<std::io::Error>().map(std::io::Error::kind);
         matches!(kind, Some(ErrorKind::TimedOut | ErrorKind::WouldBlock))
     })
-}
-
-/// Why, and why that, and so on.
-pub(super) fn causes(error: &lettre::transport::smtp::Error) -> impl Iterator<Item = &(dyn Error + 'static)> {
-    std::iter::successors(error.source(), |cause| (*cause).source())
 }
 
 /// `HOST`, `HOST:PORT`, `[::1]` or `[::1]:PORT`.

@@ -7,8 +7,9 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 use tokio::net::TcpStream;
 
+use super::OwnTls;
 use crate::connection::Watched;
-use crate::web_config::{OwnTls, WebConfigError};
+use crate::error::WebConfigError;
 
 /// What a file says of TLS: too much for this build.
 #[derive(Debug)]

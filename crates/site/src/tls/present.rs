@@ -14,8 +14,9 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
+use super::OwnTls;
 use crate::connection::Watched;
-use crate::web_config::{OwnTls, WebConfigError};
+use crate::error::WebConfigError;
 
 /// Certificate, key and rules, ready for connections; cheap to clone.
 #[derive(Debug, Clone)]

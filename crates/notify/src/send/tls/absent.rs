@@ -1,6 +1,6 @@
 //! Without the `tls` feature.
 
-use lettre::transport::smtp;
+use lettre::transport::smtp::{Error as MailError, SmtpTransportBuilder};
 use ureq::config::ConfigBuilder;
 use ureq::typestate::AgentScope;
 
@@ -31,8 +31,8 @@ pub(in crate::send) fn mail(
     mail: &settings::Smtp,
     _: &str,
     _: Folders<'_>,
-    builder: smtp::SmtpTransportBuilder,
-) -> Result<smtp::SmtpTransportBuilder, SettingsError> {
+    builder: SmtpTransportBuilder,
+) -> Result<SmtpTransportBuilder, SettingsError> {
     match mail.tls {
         MailTls::None => Ok(builder),
         MailTls::Starttls => Err(without(channel, "tls is \"starttls\"")),
@@ -46,7 +46,7 @@ pub(in crate::send) fn fault_of_web(_: &str, _: &ureq::Error) -> Option<SendErro
 }
 
 /// There are no such faults.
-pub(in crate::send) fn fault_of_mail(_: &str, _: &smtp::Error) -> Option<SendError> {
+pub(in crate::send) fn fault_of_mail(_: &str, _: &MailError) -> Option<SendError> {
     None
 }
 

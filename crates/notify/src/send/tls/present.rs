@@ -1,16 +1,15 @@
 //! With the `tls` feature: rustls with aws-lc.
 
-use std::error::Error;
 use std::path::Path;
 use std::sync::Arc;
 
-use lettre::transport::smtp;
 use lettre::transport::smtp::client::{Certificate as MailCertificate, CertificateStore, Tls, TlsParameters};
+use lettre::transport::smtp::{Error as MailError, SmtpTransportBuilder};
 use ureq::config::ConfigBuilder;
 use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig, parse_pem};
 use ureq::typestate::AgentScope;
 
-use crate::error::{SendError, SettingsError};
+use crate::error::{SendError, SettingsError, causes};
 use crate::secret::{Folders, file_error};
 use crate::settings::{self, MailTls};
 
@@ -52,8 +51,8 @@ pub(in crate::send) fn mail(
     mail: &settings::Smtp,
     host: &str,
     folders: Folders<'_>,
-    transport: smtp::SmtpTransportBuilder,
-) -> Result<smtp::SmtpTransportBuilder, SettingsError> {
+    transport: SmtpTransportBuilder,
+) -> Result<SmtpTransportBuilder, SettingsError> {
     if mail.tls == MailTls::None {
         return Ok(transport.tls(Tls::None));
     }
@@ -88,7 +87,7 @@ pub(in crate::send) fn fault_of_web(host: &str, error: &ureq::Error) -> Option<S
 }
 
 /// What went wrong, described by `text`, if it was TLS.
-pub(in crate::send) fn fault_of_mail(text: &str, error: &smtp::Error) -> Option<SendError> {
+pub(in crate::send) fn fault_of_mail(text: &str, error: &MailError) -> Option<SendError> {
     if is_certificate(error) {
         return Some(SendError::Settings(format!("{text}; an authority of your own goes into ca_file")));
     }
@@ -96,8 +95,8 @@ pub(in crate::send) fn fault_of_mail(text: &str, error: &smtp::Error) -> Option<
 }
 
 /// A certificate that nobody trusts shows only in the chain of causes.
-fn is_certificate(error: &smtp::Error) -> bool {
-    crate::send::smtp::causes(error).any(|cause| {
+fn is_certificate(error: &MailError) -> bool {
+    causes(error).any(|cause| {
         let inner = cause.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref);
         let tls = inner.and_then(|inner| inner.downcast_ref::<rustls::Error>()).or_else(|| cause.downcast_ref());
         matches!(tls, Some(rustls::Error::InvalidCertificate(_)))
