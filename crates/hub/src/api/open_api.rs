@@ -42,7 +42,7 @@ use super::{alerts, fleet, links, matrix, plans, runs, scrape};
 )]
 struct Document;
 
-/// What went wrong: [`narrows_site::Problem`].
+/// What went wrong.
 #[derive(ToSchema)]
 #[schema(as = Problem)]
 #[expect(dead_code, reason = "it describes what another type writes")]

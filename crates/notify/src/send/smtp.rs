@@ -1,5 +1,6 @@
 //! Mail.
 
+use std::error::Error as _;
 use std::io::ErrorKind;
 use std::time::{Duration, SystemTime};
 

@@ -37,7 +37,7 @@ use super::{compare, listings, posts, scrape, series, stream};
 )]
 struct Document;
 
-/// What went wrong: [`narrows_site::Problem`].
+/// What went wrong.
 #[derive(ToSchema)]
 #[schema(as = Problem)]
 #[expect(dead_code, reason = "it describes what another type writes")]
