@@ -59,6 +59,7 @@ pub(super) struct Fault {
 
 /// Who signs in: a user with a password, or whoever has the token.
 #[derive(ToSchema)]
+#[serde(deny_unknown_fields)]
 #[expect(dead_code, reason = "it describes what another type reads")]
 struct SignIn {
     /// The user's name; missing or empty where `secret` is the token.

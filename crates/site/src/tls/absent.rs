@@ -1,5 +1,6 @@
 //! Without the `tls` feature.
 
+use std::future::Ready;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -37,7 +38,7 @@ impl Section {
 pub(crate) enum Tls {}
 
 impl Tls {
-    pub(crate) async fn accept(&self, _: Watched<TcpStream>) -> io::Result<Watched<TcpStream>> {
+    pub(crate) fn accept(&self, _: Watched<TcpStream>) -> Ready<io::Result<Watched<TcpStream>>> {
         match *self {}
     }
 }

@@ -58,7 +58,7 @@ const SLOW_READER: Induced = Induced {
 };
 const POLICED: Induced = induced("policer", &["-t", "3", "-C", "reno"], &["policer"]);
 const SHAPED: Induced = induced("shaper", &["-t", "3"], &["shaper"]);
-const LOSSY: Induced = induced("0.5 % of random loss", &["-t", "2"], &["random loss"]);
+const LOSSY: Induced = induced("0.5 % of random loss", &["-t", "2", "-C", "cubic"], &["random loss"]);
 const BESIDE_POISSON: Induced = induced("queue beside Poisson traffic", &["-t", "2"], &["queue"]);
 const REORDERED: Induced = induced("reordering", &["-t", "2", "-C", "cubic"], &["reordering"]);
 const TOO_SHORT: Induced = induced("test too short", &["-t", "1"], &["window still growing"]);
