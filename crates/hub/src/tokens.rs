@@ -61,10 +61,10 @@ impl Tokens {
     /// Tells the servers who belongs to the fleet no more, until one has heard it or there is news.
     pub(crate) fn tell_revoked(self: &Arc<Self>, now_ms: i64) {
         let tokens = Arc::clone(self);
-        let now_s = seconds(now_ms);
-        let newest = |before: u64| Some(now_s.max(before + 1));
+        let second = seconds(now_ms);
+        let newest = |before: u64| Some(second.max(before + 1));
         let before = tokens.told_s.fetch_update(Ordering::Relaxed, Ordering::Relaxed, newest);
-        let at_s = now_s.max(before.unwrap_or_default() + 1);
+        let at_s = second.max(before.unwrap_or_default() + 1);
         tokio::spawn(async move {
             while tokens.told_s.load(Ordering::Relaxed) == at_s {
                 match tokens.tell(at_s).await {

@@ -2,7 +2,6 @@
 //! that are set, servers that do not do as they should, routes that flap.
 
 #![expect(clippy::disallowed_methods, reason = "a program under test runs in real time")]
-#![expect(clippy::print_stdout, reason = "says what was seen")]
 
 use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -84,7 +83,7 @@ pub(crate) fn target_at(name: &str, host: &str, port: &str) -> String {
 }
 
 /// A program within a namespace.
-pub(crate) fn program_in(namespace: &str, program: Command) -> Command {
+pub(crate) fn program_in(namespace: &str, program: &Command) -> Command {
     let mut around = Command::new("ip");
     around.args(["netns", "exec", namespace]).arg(program.get_program()).args(program.get_args());
     for (name, value) in program.get_envs() {

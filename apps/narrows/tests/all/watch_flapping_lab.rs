@@ -2,7 +2,6 @@
 //! it does for an hour.
 
 #![expect(clippy::disallowed_methods, reason = "routes that flap in real time")]
-#![expect(clippy::print_stdout, reason = "says what was reported")]
 
 use std::collections::BTreeMap;
 use std::process::Command;
@@ -68,11 +67,11 @@ fn minutes() -> u64 {
 fn an_hour_of_flapping_doors_is_told_twice() {
     let (home, doors) = (directory(), TwoDoors::new());
     let far = doors.far.clone();
-    let server = Part::new("server", home.path(), move || program_in(&far, crate::common::narrows(["serve"])));
+    let server = Part::new("server", home.path(), move || program_in(&far, &crate::common::narrows(["serve"])));
     let rule = "[[alert]]\nname = \"route\"\nwhen = \"route_changed\"\n";
     let here = doors.here.clone();
     let settings = format!("{}{rule}", target_at("office", "10.99.0.1", "8620"));
-    let watch = Watch::start(&home, &settings, move |program| program_in(&here, program));
+    let watch = Watch::start(&home, &settings, move |program| program_in(&here, &program));
     within("a minute of pulses", Duration::from_secs(200), || watch.values("office", "least_round_trip") > 0);
     let began = Instant::now();
     for turn in 0.. {

@@ -17,7 +17,7 @@ use crate::permissions::Permissions;
 
 /// The keys of an operator, of its system account, and of the account of a fleet.
 pub struct Operator {
-    operator: KeyPair,
+    own: KeyPair,
     system: KeyPair,
     account: KeyPair,
 }
@@ -46,13 +46,13 @@ impl Operator {
     /// New keys.
     pub fn new() -> Self {
         let (system, account) = (KeyPair::new_account(), KeyPair::new_account());
-        Self { operator: KeyPair::new_operator(), system, account }
+        Self { own: KeyPair::new_operator(), system, account }
     }
 
     /// Another fleet on the servers of the same operator.
     #[must_use]
     pub fn another_account(&self) -> Self {
-        Self { operator: again(&self.operator), system: again(&self.system), account: KeyPair::new_account() }
+        Self { own: again(&self.own), system: again(&self.system), account: KeyPair::new_account() }
     }
 
     /// From the three seeds, each on a line of its own.
@@ -64,7 +64,7 @@ impl Operator {
             pair.filter(|pair| pair.key_pair_type() == kind).ok_or_else(wrong)
         };
         Ok(Self {
-            operator: next(KeyPairType::Operator)?,
+            own: next(KeyPairType::Operator)?,
             system: next(KeyPairType::Account)?,
             account: next(KeyPairType::Account)?,
         })
@@ -72,7 +72,7 @@ impl Operator {
 
     /// The three seeds, to be kept in a file that nobody else can read.
     pub fn seeds(&self) -> String {
-        format!("{}\n{}\n{}\n", seed(&self.operator), seed(&self.system), seed(&self.account))
+        format!("{}\n{}\n{}\n", seed(&self.own), seed(&self.system), seed(&self.account))
     }
 
     /// What a server's file needs to know of the operator and its accounts. `folder` is where the
@@ -80,9 +80,9 @@ impl Operator {
     pub fn server_settings(&self, account: &Account, folder: &str, at_s: u64) -> String {
         let system = self.system.public_key();
         let claims = json!({ "type": "operator", "version": 2, "system_account": system });
-        let operator = token(&self.operator, &self.operator.public_key(), "narrows", Validity::since(at_s), &claims);
+        let operator = token(&self.own, &self.own.public_key(), "narrows", Validity::since(at_s), &claims);
         let none = json!({ "mem_storage": 0, "disk_storage": 0, "streams": 0, "consumer": 0 });
-        let own = token(&self.operator, &system, "SYS", Validity::since(at_s), &account_claims(&none, &[]));
+        let own = token(&self.own, &system, "SYS", Validity::since(at_s), &account_claims(&none, &[]));
         format!(
             "operator: {operator}\nsystem_account: {system}\n\
              resolver: {{ type: full, dir: {folder:?}, allow_delete: false, interval: \"2m\" }}\n\
@@ -96,7 +96,7 @@ impl Operator {
     pub fn account(&self, account: &Account, at_s: u64) -> String {
         let limits = json!({ "mem_storage": 0, "disk_storage": account.disk_octets, "streams": -1, "consumer": -1 });
         let claims = account_claims(&limits, &account.revoked);
-        token(&self.operator, &self.account.public_key(), &account.name, Validity::since(at_s), &claims)
+        token(&self.own, &self.account.public_key(), &account.name, Validity::since(at_s), &claims)
     }
 
     /// A user of the fleet's account.
@@ -125,7 +125,7 @@ impl Default for Operator {
 
 impl fmt::Debug for Operator {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "Operator({}, {})", self.operator.public_key(), self.account.public_key())
+        write!(out, "Operator({}, {})", self.own.public_key(), self.account.public_key())
     }
 }
 

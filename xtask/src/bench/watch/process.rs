@@ -85,7 +85,7 @@ fn cost(folder: &Path, time: Duration) -> Result<String> {
     nap(Duration::from_secs(180));
     let (before, clock) = (program.cpu(), now());
     nap(time);
-    let used = (program.cpu() - before).as_secs_f64() / clock.elapsed().as_secs_f64();
+    let used = program.cpu().saturating_sub(before).as_secs_f64() / clock.elapsed().as_secs_f64();
     let memory = highest_memory(program.pid())?;
     program.stop(Duration::from_secs(20))?;
     let over = format!("{:.2} % over {} s, after 180 s", 100.0 * used, time.as_secs());
