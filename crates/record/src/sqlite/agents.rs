@@ -43,8 +43,8 @@ pub(super) fn join(tables: &Transaction<'_>, hash: &[u8; 32], agent: &NewAgent, 
 
 fn insert(tables: &Transaction<'_>, agent: &NewAgent, labels: &str, now_ms: i64) -> Result<String> {
     let taken = tables
-        .prepare("select name from agent")?
-        .query_map([], |row| row.get(0))?
+        .prepare("select name from agent where exists (select 1 from agent where name = ?1)")?
+        .query_map([agent.name.as_str()], |row| row.get(0))?
         .collect::<rusqlite::Result<BTreeSet<String>>>()?;
     let name = free_name(&agent.name, &taken);
     tables.execute(
