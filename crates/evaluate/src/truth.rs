@@ -6,7 +6,7 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use narrows_probe::{Estimate, Finding};
-use narrows_scenario::{Arrivals, Crossed, PathDirection, Scenario, Source, Truth};
+use narrows_scenario::{Arrivals, Crossed, Hop, Loss, PathDirection, Scenario, Source, Truth};
 use narrows_units::{BitRate, Framing, Layer, Metric};
 
 /// Loss that `udp` accepts, as the metric's definition has it.
@@ -103,6 +103,10 @@ fn one_stream(scenario: &Scenario, way: PathDirection, truth: &Truth<'_>, mtu: u
         PathDirection::Forward => &scenario.receiver,
         PathDirection::Reverse => &scenario.sender,
     };
+    let cut = |hop: &Hop| hop.loss != Loss::None || hop.reorder.is_some();
+    if scenario.hops(way).iter().any(cut) {
+        return None;
+    }
     let window = u64::from(receiver.tcp_receive_octets);
     let by_window = BitRate::over(window, truth.base_rtt(mtu, ACK_OCTETS));
     let available = available_payload(truth, mtu)?;

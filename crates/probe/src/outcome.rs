@@ -18,9 +18,9 @@ use serde::{Deserialize, Serialize};
 pub use caveat::{Caveat, Limit};
 pub use counts::SampleCounts;
 pub use details::{
-    AvailableFinding, BuffersFinding, BurstFinding, BurstPoint, BurstSample, Details, DirectionDelays, Directions,
-    FillBasis, Finding, LossPattern, PathMtuFinding, QueueFinding, RemoteClock, RoundTripFinding, ShapeCause,
-    SignatureFinding, StreamsFinding, StreamsLevel, TcpFinding, TwoStreams, UdpFinding, WindowFinding,
+    AvailableFinding, BucketFinding, BuffersFinding, BurstFinding, BurstPoint, BurstSample, Details, DirectionDelays,
+    Directions, FillBasis, Finding, LossPattern, PathMtuFinding, QueueFinding, RemoteClock, RoundTripFinding,
+    ShapeCause, SignatureFinding, StreamsFinding, StreamsLevel, TcpFinding, TwoStreams, UdpFinding, WindowFinding,
 };
 pub use diagnostics::{Diagnostic, Diagnostics};
 pub use hops::{

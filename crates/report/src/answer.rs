@@ -7,6 +7,7 @@
 
 mod figures;
 mod hops;
+mod limit;
 mod rules;
 #[cfg(test)]
 mod tests;

@@ -1,6 +1,7 @@
 //! The program as its users run it, in one test program: each is linked with everything.
 
 mod alerts;
+mod answers;
 mod available_lab;
 mod call;
 mod common;

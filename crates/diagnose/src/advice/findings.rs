@@ -37,6 +37,8 @@ pub struct Findings {
     pub other_way_tcp_bps: Option<u64>,
     /// Most octets back to back, and what nine of ten bursts survive.
     pub burst_octets: Option<u64>,
+    /// Packets in a row that half of the bursts brought through before one was lost.
+    pub burst_packets: Option<u64>,
     /// Connections that fill the path, that intrude, that harm.
     pub streams: (Option<u64>, Option<u64>, Option<u64>),
     /// Connections that programs of the sending host have to the receiving one, and send over.
@@ -73,6 +75,7 @@ impl Findings {
             tcp: TcpFinding::default(),
             other_way_tcp_bps: None,
             burst_octets: None,
+            burst_packets: None,
             streams: (None, None, None),
             streams_asked: None,
             path_mtu_octets: None,
@@ -123,6 +126,9 @@ impl Findings {
                 };
             }
             (Metric::PathMtu, Finding::PathMtu(found)) => self.black_hole = Some(found.black_hole),
+            (Metric::IpCapacity, Finding::Bucket(found)) => {
+                self.bucket = (Some(found.peak_bps.bps()), Some(found.depth.count()));
+            }
             (Metric::TcpWindowOctets, Finding::Window(found)) => self.buffer_clamped = found.buffer_clamped,
             (Metric::RoundTripTime, Finding::RoundTrip(found)) => {
                 self.rtt_spread_ns = Some((found.p95_ns - found.median_ns).number());
@@ -150,11 +156,13 @@ impl Findings {
             Metric::CommittedBurstOctets => self.bucket.1 = value,
             // A lower bound says that the path takes more than was tried: nothing to warn of.
             Metric::MaximumBurstOctets if estimate.verdict() == BoundKind::Estimated => {
-                let safe = match &estimate.details.finding {
-                    Finding::Burst(found) => found.sample.map(|sample| sample.p10.count()),
+                let sampled = match &estimate.details.finding {
+                    Finding::Burst(found) => found.sample.map(|sample| (found.ip_octets, sample)),
                     _ => None,
                 };
+                let safe = sampled.map(|(_, sample)| sample.p10.count());
                 self.burst_octets = safe.filter(|&octets| octets > 0).or(value);
+                self.burst_packets = sampled.map(|(size, sample)| sample.median.count() / u64::from(size.max(1)));
             }
             Metric::TcpStreamsToFill if estimate.verdict() != BoundKind::UpperBound => {
                 let (intrusive, harmful) = match &estimate.details.finding {

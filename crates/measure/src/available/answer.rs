@@ -377,13 +377,15 @@ impl RunAccount {
 
     fn caveats(&self) -> Vec<Caveat> {
         let share = |count: u64| count as f64 / self.sent.max(1) as f64;
+        let stalled = self.paused > 0 || self.trains.iter().any(|train| train.slept);
         let seen = [
             self.batch.map(|period| Caveat::ReceiveBatching { period }),
             (share(self.lost) > 0.001).then(|| Caveat::Loss { ratio: share(self.lost) }),
             (self.local_drops > 0).then_some(Caveat::LocalDrops { packets: self.local_drops }),
             (share(self.reordered) > 0.001).then(|| Caveat::Reordering { ratio: share(self.reordered) }),
-            (self.clock_steps > 0).then_some(Caveat::ClockStep),
-            (self.paused > 0 || self.trains.iter().any(|train| train.slept)).then_some(Caveat::HostStall),
+            // A host that does not run makes delays jump as well.
+            (self.clock_steps > 0 && !stalled).then_some(Caveat::ClockStep),
+            stalled.then_some(Caveat::HostStall),
             self.exceeds_burst.then_some(Caveat::TrainExceedsBurstLimit),
         ];
         seen.into_iter().flatten().collect()

@@ -181,8 +181,9 @@ fn nothing_arrived(known: &Known, facts: &PathFacts, pacing: Option<BitRate>, re
         found.mss_octets = Some(f64::from(sample.mss_octets));
         found.retransmitted_segments = Some(f64::from(sample.retransmitted_segments));
     }
+    let vanish = found.limits.first() == Some(&LimitingFactor::MtuBlackHole);
     Outcome::Inconclusive {
-        reason: reason.unwrap_or(Reason::NoAnswer),
+        reason: reason.unwrap_or(if vanish { Reason::MtuBlackHole } else { Reason::NoAnswer }),
         caveats: Vec::new(),
         details: Details { finding: Finding::Tcp(Box::new(found)), ..Details::default() },
         diagnostics,

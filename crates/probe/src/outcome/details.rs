@@ -47,6 +47,8 @@ pub enum Finding {
     RoundTrip(Box<RoundTripFinding>),
     /// The largest packet.
     PathMtu(PathMtuFinding),
+    /// A token bucket that sets the capacity.
+    Bucket(BucketFinding),
     /// What is available, train by train.
     Available(Box<AvailableFinding>),
     /// What long trains look like.
@@ -68,6 +70,15 @@ pub enum Finding {
 pub struct PathMtuFinding {
     /// A size that is too large is dropped without a word.
     pub black_hole: bool,
+}
+
+/// A token bucket: what passes it at once, and how fast.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BucketFinding {
+    /// Rate at which it lets bursts through.
+    pub peak_bps: BitRate,
+    /// The most that it lets through at that rate.
+    pub depth: Octets,
 }
 
 /// What is available, train by train.

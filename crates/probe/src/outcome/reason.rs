@@ -33,6 +33,9 @@ pub enum Reason {
     /// Nothing came back at all.
     #[error("no probe was answered: the path or the peer drops them")]
     NoAnswer,
+    /// Small packets pass and those of full size do not.
+    #[error("packets of full size vanish and small ones pass: an MTU black hole")]
+    MtuBlackHole,
     /// Too few packets arrived.
     #[error("too many probes were lost ({lost} of {sent})")]
     TooMuchLoss {
@@ -114,6 +117,7 @@ impl Reason {
             Self::WorldBroke => "the measurement broke off",
             Self::RowsSpent => "the recording ends too early",
             Self::NoAnswer => "no probe was answered",
+            Self::MtuBlackHole => "packets of full size vanish",
             Self::TooMuchLoss { .. } => "too many probes were lost",
             Self::SenderCannotPace => "the sender cannot keep the gaps",
             Self::SenderTooSlow { .. } => "the sender is too slow",

@@ -46,8 +46,11 @@ fn rate_of(bps: u64, digits: u32) -> String {
 /// Both ends in the unit of the value, which stands in front.
 fn range(value: u64, low: u64, high: u64, digits: u32) -> String {
     let unit = unit_of(rounded(value, digits));
+    // What a short figure would move by over a hundredth has one digit more: an end beyond the
+    // capacity would claim too much.
+    let near = |bps: u64| rounded(bps, digits).abs_diff(bps) as f64 <= 0.01 * bps as f64;
     let end = |bps: u64| {
-        let text = format!("{:.3}", rounded(bps, digits) as f64 / unit as f64);
+        let text = format!("{:.3}", rounded(bps, if near(bps) { digits } else { 3 }) as f64 / unit as f64);
         text.trim_end_matches('0').trim_end_matches('.').to_owned()
     };
     format!("{}-{}", end(low), end(high))
@@ -84,6 +87,7 @@ mod tests {
     #[test]
     fn a_range_has_the_unit_of_its_value() {
         assert_eq!(range(68_261_000, 55_330_000, 80_480_000, 2), "55-80");
+        assert_eq!(range(190_000_000, 0, 195_000_000, 2), "0-195");
         assert_eq!(range(975_000_000, 960_000_000, 1_020_000_000, 3), "960-1020");
         assert_eq!(range(1_020_000_000, 975_000_000, 1_100_000_000, 3), "0.975-1.1");
     }

@@ -186,8 +186,8 @@ fn one_connection_that_loses_at_random() {
     Carries   97.5 Mbit/s to far.example
     Free now  about 85 Mbit/s (75-95); other traffic takes the rest
     Limit     random loss of 0.50 %: one TCP connection (cubic) gets 10 Mbit/s
-    Do        nothing to fix on these hosts
-    c2 f4 l4 d5
+    Do        find where it loses: narrows hops far.example
+    c2 f4 l4 d7
     ");
 }
 

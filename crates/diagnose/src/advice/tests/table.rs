@@ -45,6 +45,22 @@ pub(super) const TABLE: &[(&str, Change, Change)] = &[
         },
     ),
     (
+        "shallow_queue",
+        |f| {
+            f.burst_octets = Some(82_000);
+            f.burst_packets = Some(60);
+            f.tcp.retransmitted = Some(0.001);
+            f.tcp.bps = Some(BitRate::from_bps(10_000_000));
+        },
+        |f| {
+            // So much is lost anywhere that no burst of 150 packets is likely to come through.
+            f.burst_octets = Some(82_000);
+            f.burst_packets = Some(150);
+            f.tcp.retransmitted = Some(0.005);
+            f.tcp.bps = Some(BitRate::from_bps(10_000_000));
+        },
+    ),
+    (
         "congestion_control",
         |f| {
             f.tcp.limits = vec![LimitingFactor::RandomLoss];
@@ -189,6 +205,19 @@ pub(super) const TABLE: &[(&str, Change, Change)] = &[
         },
     ),
     ("asymmetry", |f| f.other_way_tcp_bps = Some(200_000_000), |f| f.other_way_tcp_bps = Some(180_000_000)),
+    (
+        "asymmetry",
+        |f| {
+            f.udp_bps = Some(90_000_000);
+            f.caveats.push((Metric::RoundTripTime, Caveat::Loss { ratio: 0.05 }));
+        },
+        |f| {
+            // Both ways share the loss, as far as anybody knows.
+            f.udp_bps = Some(90_000_000);
+            f.caveats.push((Metric::RoundTripTime, Caveat::Loss { ratio: 0.05 }));
+            f.caveats.push((Metric::UdpAchievable, Caveat::Loss { ratio: 0.04 }));
+        },
+    ),
     (
         "asymmetry",
         |f| f.other_way_tcp_bps = Some(200_000_000),

@@ -1,12 +1,12 @@
 //! The answer of a path that ends in a token bucket.
 
-use narrows_units::{BitRate, Metric};
+use narrows_units::{BitRate, Metric, Octets};
 
 use super::params::Preset;
 use super::rates::bit_rate;
 use super::sample::Phase;
 use super::session::MethodRun;
-use narrows_probe::outcome::{BoundKind, Caveat, Confidence, Estimate, Limit, Ranged};
+use narrows_probe::outcome::{BoundKind, BucketFinding, Caveat, Confidence, Estimate, Finding, Limit, Ranged};
 use narrows_train::bucket::TurningPoint;
 
 /// Other traffic bends trains as well, but not several of them at one place.
@@ -25,8 +25,10 @@ pub(super) fn from_bucket(session: &MethodRun, turning_point: &TurningPoint) -> 
     let end = |value: f64| bit_rate(value).unwrap_or(rate);
     let mut estimate = Estimate::ip_rate(Metric::IpCapacity, rate, end(low.as_f64() - half), end(high.as_f64() + half));
     estimate.limited_by = Limit::Shaper;
+    let depth = Octets::new(turning_point.depth_octets);
     estimate = estimate
         .caveat(Caveat::Shaped)
+        .found(Finding::Bucket(BucketFinding { peak_bps: turning_point.peak, depth }))
         .with("branch", "bucket")
         .with("peak_bps", turning_point.peak.as_f64())
         .with("burst_octets", turning_point.depth_octets);

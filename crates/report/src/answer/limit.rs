@@ -1,0 +1,172 @@
+//! What holds a path back, and what to do about it.
+
+use narrows_diagnose::advice::Severity;
+use narrows_probe::{BoundKind, Limit, LimitingFactor};
+use narrows_units::Metric;
+
+use super::figures::rate;
+use super::rules::{ALL, Said, View, fits, limiting_end};
+use crate::rows::MetricRow;
+
+/// An interval that is wider than this share of its value tells little.
+const OPEN: f64 = 0.5;
+/// One connection that gets less than this share of what is free does not use the path.
+const UNUSED: f64 = 0.8;
+
+impl View<'_> {
+    pub(super) fn limit(&self) -> Said {
+        let capacity = self.row(Metric::IpCapacity);
+        let available = self.row(Metric::AvailableIpCapacity);
+        let both = || [capacity, available].into_iter().flatten();
+        if let Some(said) = self.limit_of_clock() {
+            return Some(said);
+        }
+        if let Some(is_sender) = both().find_map(limiting_end) {
+            let verb = if is_sender { "send" } else { "take" };
+            return Some(("l2", format!("{}, not the path: it could not {verb} more", self.end(is_sender))));
+        }
+        if let Some(said) = self.limit_of_bucket() {
+            return Some(said);
+        }
+        if let Some(said) = self.limit_of_size() {
+            return Some(said);
+        }
+        if let Some(said) = available.and_then(|row| self.limit_of_tcp(row)) {
+            return Some(said);
+        }
+        let share = available.filter(|row| row.verdict == BoundKind::Estimated).and_then(|row| {
+            let capacity = self.estimate(Metric::IpCapacity)?;
+            Some((row.high? as f64) < ALL * capacity.low? as f64)
+        });
+        match (share, self.estimate(Metric::IpCapacity)) {
+            (Some(true), _) => Some(("l6", format!("other traffic; on which link: narrows hops {}", self.host()))),
+            (_, Some(_)) => Some(("l7", "the slowest link of the path".to_owned())),
+            // What was not asked for was not found either, and limits nothing.
+            (_, None) => capacity.map(|_| ("l8", "unknown: the capacity was not found".to_owned())),
+        }
+    }
+
+    fn limit_of_clock(&self) -> Said {
+        let both = [self.row(Metric::IpCapacity), self.row(Metric::AvailableIpCapacity)];
+        let both = || both.iter().flatten();
+        let stalled = both().any(|row| {
+            let stall = row.caveats.iter().any(|caveat| caveat.id == "host_stall");
+            row.limited_by == Some(Limit::Clock) || (stall && (row.verdict != BoundKind::Estimated || is_open(row)))
+        });
+        if both().any(|row| row.timing_invalid) {
+            return Some(("l1", "unknown: this machine did not keep time while it measured".to_owned()));
+        }
+        stalled.then(|| ("l1", "unknown: a host stalled while it measured".to_owned()))
+    }
+
+    fn limit_of_bucket(&self) -> Said {
+        let limits = self.findings().map(|found| found.tcp.limits.as_slice()).unwrap_or_default();
+        let first = limits.first().copied();
+        let row = self.row(Metric::IpCapacity)?;
+        let drops = first == Some(LimitingFactor::Policer) || row.caveats.iter().any(|caveat| caveat.id == "policed");
+        let held = row.limited_by == Some(Limit::Shaper) && row.verdict == BoundKind::Estimated;
+        let found = held || self.peak().is_some() || first == Some(LimitingFactor::Shaper) || drops;
+        let verb = if drops { "drops" } else { "delays" };
+        found.then(|| ("l3", format!("a token bucket that {verb} the excess")))
+    }
+
+    /// Full packets vanish, and TCP stands still.
+    fn limit_of_size(&self) -> Said {
+        let found = self.findings()?;
+        let stands = found.tcp.limits.first() == Some(&LimitingFactor::MtuBlackHole);
+        let size =
+            found.path_mtu_octets.map_or_else(|| "of full size".to_owned(), |size| format!("above {size} octets"));
+        stands.then(|| ("l9", format!("packets {size} vanish, so that TCP stands still")))
+    }
+
+    /// One connection does not use what is free.
+    fn limit_of_tcp(&self, available: &MetricRow) -> Said {
+        let tcp = self.row(Metric::TcpAchievableSingle)?.value?;
+        let found = &self.findings()?.tcp;
+        let factor = found.limits.first().copied()?;
+        if tcp as f64 >= UNUSED * available.low? as f64 {
+            return None;
+        }
+        let how = found.congestion.as_deref().map_or_else(String::new, |name| format!(" ({name})"));
+        Some(("l4", format!("{}: one TCP connection{how} gets {}", self.factor(factor), rate(tcp))))
+    }
+
+    fn factor(&self, factor: LimitingFactor) -> String {
+        let tcp = self.findings().map(|found| &found.tcp);
+        let resent = tcp.and_then(|tcp| tcp.retransmitted).map(|share| format!(" of {:.2} %", share * 100.0));
+        let loss = |what: &str| format!("{what}{}", resent.clone().unwrap_or_default());
+        let added = tcp.and_then(|tcp| Some(tcp.rtt_loaded_ns? - tcp.rtt_min_ns?)).filter(|added| *added > 0.0);
+        match factor {
+            LimitingFactor::RandomLoss => loss("random loss"),
+            LimitingFactor::Loss => loss("loss"),
+            LimitingFactor::Queue => {
+                added.map_or_else(|| "full queues".to_owned(), |ns| format!("full queues, +{:.0} ms", ns / 1e6))
+            }
+            LimitingFactor::PeerWindow => format!("the receive window of {}", self.end(false)),
+            LimitingFactor::SendBuffer => format!("the send buffer of {}", self.end(true)),
+            LimitingFactor::SendingHost | LimitingFactor::Application | LimitingFactor::Interface => {
+                format!("{} of {}", factor.name(), self.end(true))
+            }
+            LimitingFactor::ReceivingHost => format!("the processor of {}", self.end(false)),
+            LimitingFactor::Growing => "the test was too short".to_owned(),
+            LimitingFactor::MtuBlackHole
+            | LimitingFactor::Pacing
+            | LimitingFactor::Reordering
+            | LimitingFactor::Shaper
+            | LimitingFactor::Policer => factor.name().to_owned(),
+        }
+    }
+
+    /// What to do about a limit that this rule has told.
+    pub(super) fn action(&self, limit: Option<&str>) -> Said {
+        let mut own = self.document.advice.iter().filter(|advice| advice.direction == self.direction);
+        let limiting = own.find(|advice| advice.severity == Severity::Limiting);
+        // What hosts that did not keep time seem to suffer from is not known.
+        if let Some(advice) = limiting.filter(|_| limit.is_some_and(|limit| limit != "l1")) {
+            let command = advice.command.as_deref().map(|command| format!("{}: {command}", advice.brief));
+            let here = |text: &String| fits(text) && !text.contains('#');
+            return Some(("d1", command.filter(here).unwrap_or_else(|| advice.brief.to_owned())));
+        }
+        let mut both = [Metric::IpCapacity, Metric::AvailableIpCapacity].into_iter().filter_map(|it| self.row(it));
+        let unknown = both.next().is_some_and(|row| row.value.is_none());
+        match limit {
+            Some("l1" | "l8") => Some(("d2", self.repeat())),
+            _ if self.document.is_single_ended() => {
+                Some(("d6", "run narrows serve there, for free now, UDP, TCP, each direction".to_owned()))
+            }
+            _ if unknown => Some(("d2", self.repeat())),
+            Some("l4") if self.loses() => Some(("d7", format!("find where it loses: narrows hops {}", self.host()))),
+            Some("l3") => Some(("d3", "judge by long transfers, not by the first seconds".to_owned())),
+            Some("l6") => Some(("d4", "less traffic or a faster link there; these hosts are fine".to_owned())),
+            // One metric alone does not clear the hosts.
+            _ if !self.document.is_whole_job() => None,
+            Some(_) if self.loses_back() => {
+                Some(("d8", "measure the way back as well, which loses packets: add --reverse".to_owned()))
+            }
+            limit => limit.map(|_| ("d5", "nothing to fix on these hosts".to_owned())),
+        }
+    }
+
+    /// Losses hold a connection back, not queues.
+    fn loses(&self) -> bool {
+        let first = self.findings().and_then(|found| found.tcp.limits.first());
+        matches!(first, Some(LimitingFactor::RandomLoss | LimitingFactor::Loss))
+    }
+
+    /// Only answers are lost.
+    fn loses_back(&self) -> bool {
+        let mut own = self.document.advice.iter().filter(|advice| advice.direction == self.direction);
+        own.any(|advice| advice.id == "asymmetry" && advice.severity == Severity::Warning)
+    }
+
+    fn repeat(&self) -> String {
+        let more = if self.document.kind == "test" { ", or --thorough (about 60 s, 200 MB)" } else { "" };
+        format!("repeat on a quiet machine{more}")
+    }
+}
+
+/// The interval leaves nearly everything open.
+fn is_open(row: &MetricRow) -> bool {
+    let width = row.high.zip(row.low).map(|(high, low)| high.saturating_sub(low) as f64);
+    width.zip(row.value).is_some_and(|(width, value)| width > OPEN * value as f64)
+}
