@@ -17,11 +17,10 @@ impl View<'_> {
     pub(super) fn limit(&self) -> Said {
         let capacity = self.row(Metric::IpCapacity);
         let available = self.row(Metric::AvailableIpCapacity);
-        let both = || [capacity, available].into_iter().flatten();
         if let Some(said) = self.limit_of_clock() {
             return Some(said);
         }
-        if let Some(is_sender) = both().find_map(limiting_end) {
+        if let Some(is_sender) = self.limiting_end() {
             let verb = if is_sender { "send" } else { "take" };
             return Some(("l2", format!("{}, not the path: it could not {verb} more", self.end(is_sender))));
         }
@@ -44,6 +43,12 @@ impl View<'_> {
             // What was not asked for was not found either, and limits nothing.
             (_, None) => capacity.map(|_| ("l8", "unknown: the capacity was not found".to_owned())),
         }
+    }
+
+    /// The host that kept a method from seeing more: the sender, or the receiver.
+    fn limiting_end(&self) -> Option<bool> {
+        let both = [Metric::IpCapacity, Metric::AvailableIpCapacity];
+        both.into_iter().filter_map(|metric| self.row(metric)).find_map(limiting_end)
     }
 
     fn limit_of_clock(&self) -> Said {
@@ -125,7 +130,11 @@ impl View<'_> {
         if let Some(advice) = limiting.filter(|_| limit.is_some_and(|limit| limit != "l1")) {
             let command = advice.command.as_deref().map(|command| format!("{}: {command}", advice.brief));
             let here = |text: &String| fits(text) && !text.contains('#');
-            return Some(("d1", command.filter(here).unwrap_or_else(|| advice.brief.to_owned())));
+            let at = self.limiting_end().filter(|_| limit == Some("l2"));
+            let brief =
+                at.map(|is_sender| format!("at {}: {}", self.end(is_sender), advice.brief)).filter(|it| fits(it));
+            let said = command.filter(here).or(brief);
+            return Some(("d1", said.unwrap_or_else(|| advice.brief.to_owned())));
         }
         let mut both = [Metric::IpCapacity, Metric::AvailableIpCapacity].into_iter().filter_map(|it| self.row(it));
         let unknown = both.next().is_some_and(|row| row.value.is_none());

@@ -144,7 +144,7 @@ fn a_slow_receiver() {
     Carries   at least 706 Mbit/s; far.example could not take more
     Free now  at least 706 Mbit/s
     Limit     far.example, not the path: it could not take more
-    Do        spread the load over processors
+    Do        at far.example: spread the load over processors
     Doubts    1 on capacity: the receiver could not go faster; --full lists all
     c3 f5 l2 d1 w1
     ");
