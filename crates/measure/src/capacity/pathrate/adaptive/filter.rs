@@ -14,7 +14,12 @@ impl Adaptive {
         let filtered = capprobe::filter(session);
         let decision = modes::decide(session, usize::MAX);
         let sure = decision.as_ref().is_some_and(modes::trains_suffice);
+        // Pairs that nearly all agree meet nobody, though a host that was held up may have spoiled
+        // what else would say so.
         let idle = decision.as_ref().is_some_and(|decision| decision.loaded == Some(false));
+        let shared = session.narrow_is_loaded(1) == Some(true);
+        let agree = decision.as_ref().is_some_and(|decision| decision.share > UNDISTURBED);
+        let alone = idle || (agree && !shared);
         let strong = decision.as_ref().is_some_and(modes::Decision::is_strong);
         let winner = decision.and_then(|decision| Some((decision.winner?.centre(), decision.width)));
         let converged = filtered.as_ref().is_some_and(|filtered| {
@@ -38,12 +43,12 @@ impl Adaptive {
             || session.tally.failed >= FAILED_TRAINS;
         let paused = self.resume.filter(|_| spent || done >= EARLY_FILTERS);
         match paused {
-            _ if sure || converged => self.finish_filter(session, said, idle),
+            _ if sure || converged => self.finish_filter(session, said, alone),
             Some(round) => {
                 self.resume = None;
                 self.round(session, round);
             }
-            None if spent => self.finish_filter(session, said, idle),
+            None if spent => self.finish_filter(session, said, alone),
             None => {
                 self.stage = Stage::Filter(done + 1);
                 for _ in 0..PAIRS_PER_FILTER / PAIRS_PER_TRAIN as usize {
@@ -55,12 +60,12 @@ impl Adaptive {
 
     /// Long trains follow where nobody else is on the narrow link, where trains come slower than
     /// other traffic makes them, or begin fast and end slow, all alike.
-    fn finish_filter(&mut self, session: &MethodRun, said: Option<f64>, idle: bool) {
+    fn finish_filter(&mut self, session: &MethodRun, said: Option<f64>, alone: bool) {
         let slow = said.is_some_and(|rate| modes::trains_too_slow(session, session.ip_rate(rate)));
         let turning_point = session.search().turning_point;
         let bent = shape::sustained(session).is_some()
             || turning_point.is_some_and(|turning_point| buckets::credible(session, &turning_point));
-        if idle || slow || bent {
+        if alone || slow || bent {
             self.bucket(session, 0);
         } else {
             self.stage = Stage::Over;
@@ -90,6 +95,8 @@ impl Adaptive {
 }
 
 // Ours, all of them.
+/// Share of the pairs in one mode (ours: as a share that others' packets on one link seldom leave).
+const UNDISTURBED: f64 = 0.8;
 const PAIRS_PER_FILTER: usize = 32;
 /// Sizes of pairs for the filter, before the full one: small ones meet empty queues more often, and
 /// yet are no smaller than what other traffic is mostly made of.
