@@ -19,12 +19,12 @@ impl Adaptive {
         // more are needed.
         let enough = if is_quiet(session) { ALIKE } else { ALIKE_BESIDE_CROSS_TRAFFIC };
         let reported = search.turning_point.is_some_and(|turning_point| turning_point.trains >= enough);
-        // Of one that a host spoiled nothing is known: where nobody else sends, a straight train
-        // always excludes some bucket.
-        let says_nothing = is_quiet(session) && search.bent == 0 && search.excluded_octets == 0;
-        let spoiled = asked < SPOILED && (session.of(Phase::Bucket).next().is_none() || says_nothing);
-        let more = asked == 0 || spoiled || (search.bent > 0 && !reported && asked < BUCKET_TRAINS);
         let octets = reach_octets(session).min(session.params.bucket_octets);
+        // Of one that a host spoiled little is known: where nobody else sends, a straight train
+        // excludes buckets of a fifth of its octets.
+        let says_little = is_quiet(session) && search.bent == 0 && search.excluded_octets < octets / LITTLE;
+        let spoiled = asked < SPOILED && (session.of(Phase::Bucket).next().is_none() || says_little);
+        let more = asked == 0 || spoiled || (search.bent > 0 && !reported && asked < BUCKET_TRAINS);
         let packets = usize::try_from(octets / u64::from(session.full_size().max(1))).unwrap_or(usize::MAX);
         let lasts_ns = gap_ns(session, session.full_size()).unwrap_or(0.0) * packets as f64;
         if !more || packets <= LEAST_REACH || lasts_ns > LONGEST_REACH_NS {
@@ -177,6 +177,8 @@ const LONGEST_REACH_NS: f64 = 1e9;
 /// bend.
 const BUCKET_OCTETS: u64 = 1_200_000;
 const BUCKET_TRAINS: usize = 6;
+/// Buckets of a share of its octets that a train excludes at least unless a host spoiled it.
+const LITTLE: u64 = 20;
 /// So many of them may be spoilt.
 const SPOILED: usize = 3;
 /// Times the link's rate: a fourth of the train waits.
