@@ -16,18 +16,18 @@ const ROWS: [Row; 9] = [
     (
         "token-bucket",
         ["c1", "f1", "l3", "d3"],
-        &["sustained; bursts up to 300 kB pass at 195 Mbit/s", "delays the excess", "long transfers"],
+        &["sustained; bursts up to 300 kB pass at 195 Mbit/s", "delays the excess", "sustained rate"],
     ),
     ("slow-receiver", ["c3", "f5", "l2", "d1"], &["at least 706 Mbit/s; far.slow-receiver could not take more"]),
-    ("stalled-hosts", ["c3", "f4", "l1", "d2"], &["a host stalled", "repeat on a quiet machine"]),
-    ("random-loss", ["c2", "f4", "l4", "d7"], &["loss of 0.", "find where it loses: narrows hops"]),
     (
-        "asymmetric-loss",
-        ["c2", "f1", "l7", "d8"],
-        &["97.5 Mbit/s", "measure the way back as well, which loses packets"],
+        "stalled-hosts",
+        ["c4", "f8", "l1", "d2"],
+        &["at least 91.7 Mbit/s\n", "unclear, ", "a host stood still", "repeat while both hosts are idle"],
     ),
+    ("random-loss", ["c2", "f4", "l4", "d7"], &["loss of 0.", "find the link that loses: narrows hops"]),
+    ("asymmetric-loss", ["c2", "f1", "l10", "d8"], &["nothing there; ", "lost on the way back", "--reverse"]),
     ("mtu-black-hole", ["c2", "f1", "l9", "d1"], &["packets above 1400 octets vanish", "tcp_mtu_probing"]),
-    ("stalled-receiver", ["c2", "f8", "l1", "d2"], &["195 Mbit/s", "from nothing to all of it", "a host stalled"]),
+    ("stalled-receiver", ["c2", "f8", "l1", "d2"], &["195 Mbit/s", "from nothing to all of it", "a host stood still"]),
 ];
 
 fn path(name: &str) -> std::path::PathBuf {

@@ -1,7 +1,7 @@
 //! What holds a path back, and what to do about it.
 
 use narrows_diagnose::advice::Severity;
-use narrows_probe::{BoundKind, Limit, LimitingFactor};
+use narrows_probe::{BoundKind, Caveat, Limit, LimitingFactor};
 use narrows_units::Metric;
 
 use super::figures::rate;
@@ -30,7 +30,7 @@ impl View<'_> {
         if let Some(said) = self.limit_of_size() {
             return Some(said);
         }
-        if let Some(said) = available.and_then(|row| self.limit_of_tcp(row)) {
+        if let Some(said) = available.and_then(|row| self.limit_of_tcp(row)).or_else(|| self.limit_of_way_back()) {
             return Some(said);
         }
         let share = available.filter(|row| row.verdict == BoundKind::Estimated).and_then(|row| {
@@ -38,8 +38,8 @@ impl View<'_> {
             Some((row.high? as f64) < ALL * capacity.low? as f64)
         });
         match (share, self.estimate(Metric::IpCapacity)) {
-            (Some(true), _) => Some(("l6", format!("other traffic; on which link: narrows hops {}", self.host()))),
-            (_, Some(_)) => Some(("l7", "the slowest link of the path".to_owned())),
+            (Some(true), _) => Some(("l6", "other traffic on a link of the path".to_owned())),
+            (_, Some(_)) => Some(("l7", format!("the path's slowest link; which one: narrows hops {}", self.host()))),
             // What was not asked for was not found either, and limits nothing.
             (_, None) => capacity.map(|_| ("l8", "unknown: the capacity was not found".to_owned())),
         }
@@ -54,17 +54,22 @@ impl View<'_> {
     fn limit_of_clock(&self) -> Said {
         let both = [self.row(Metric::IpCapacity), self.row(Metric::AvailableIpCapacity)];
         let both = || both.iter().flatten();
-        let stalled = both().any(|row| {
-            let stall = row.caveats.iter().any(|caveat| caveat.id == "host_stall");
-            row.limited_by == Some(Limit::Clock) || (stall && (row.verdict != BoundKind::Estimated || is_open(row)))
-        });
         if both().any(|row| row.timing_invalid) {
             return Some(("l1", "unknown: this machine did not keep time while it measured".to_owned()));
         }
-        stalled.then(|| ("l1", "unknown: a host stalled while it measured".to_owned()))
+        self.stalled().then(|| ("l1", "unknown: a host stood still now and then during the test".to_owned()))
     }
 
-    fn limit_of_bucket(&self) -> Said {
+    /// A host that did not run at times left nothing certain.
+    pub(super) fn stalled(&self) -> bool {
+        let both = [self.row(Metric::IpCapacity), self.row(Metric::AvailableIpCapacity)];
+        both.into_iter().flatten().any(|row| {
+            let stall = row.caveats.iter().any(|caveat| caveat.id == "host_stall");
+            row.limited_by == Some(Limit::Clock) || (stall && (row.verdict != BoundKind::Estimated || is_open(row)))
+        })
+    }
+
+    pub(super) fn limit_of_bucket(&self) -> Said {
         let limits = self.findings().map(|found| found.tcp.limits.as_slice()).unwrap_or_default();
         let first = limits.first().copied();
         let row = self.row(Metric::IpCapacity)?;
@@ -81,7 +86,18 @@ impl View<'_> {
         let stands = found.tcp.limits.first() == Some(&LimitingFactor::MtuBlackHole);
         let size =
             found.path_mtu_octets.map_or_else(|| "of full size".to_owned(), |size| format!("above {size} octets"));
-        stands.then(|| ("l9", format!("packets {size} vanish, so that TCP stands still")))
+        stands.then(|| ("l9", format!("IP packets {size} vanish: TCP that sends them stands still")))
+    }
+
+    /// Only answers are lost.
+    fn limit_of_way_back(&self) -> Said {
+        let mut own = self.document.advice.iter().filter(|advice| advice.direction == self.direction);
+        own.find(|advice| advice.id == "asymmetry" && advice.severity == Severity::Warning)?;
+        let share = self.findings()?.caveat(|caveat| match caveat {
+            Caveat::Loss { ratio } => Some(*ratio),
+            _ => None,
+        })?;
+        Some(("l10", format!("nothing there; {:.1} % of the answers were lost on the way back", share * 100.0)))
     }
 
     /// One connection does not use what is free.
@@ -144,15 +160,15 @@ impl View<'_> {
                 Some(("d6", "run narrows serve there, for free now, UDP, TCP, each direction".to_owned()))
             }
             _ if unknown => Some(("d2", self.repeat())),
-            Some("l4") if self.loses() => Some(("d7", format!("find where it loses: narrows hops {}", self.host()))),
-            Some("l3") => Some(("d3", "judge by long transfers, not by the first seconds".to_owned())),
-            Some("l6") => Some(("d4", "less traffic or a faster link there; these hosts are fine".to_owned())),
+            Some("l4") if self.loses() => {
+                Some(("d7", format!("find the link that loses: narrows hops {}", self.host())))
+            }
+            Some("l3") => Some(("d3", "count on the sustained rate, whatever short tests say".to_owned())),
+            Some("l6") => Some(("d4", format!("find the busy link: narrows hops {}", self.host()))),
+            Some("l10") => Some(("d8", format!("measure the way back: narrows test {} --reverse", self.host()))),
             // One metric alone does not clear the hosts.
             _ if !self.document.is_whole_job() => None,
-            Some(_) if self.loses_back() => {
-                Some(("d8", "measure the way back as well, which loses packets: add --reverse".to_owned()))
-            }
-            limit => limit.map(|_| ("d5", "nothing to fix on these hosts".to_owned())),
+            limit => limit.map(|_| ("d5", "nothing to fix on the two hosts".to_owned())),
         }
     }
 
@@ -162,15 +178,9 @@ impl View<'_> {
         matches!(first, Some(LimitingFactor::RandomLoss | LimitingFactor::Loss))
     }
 
-    /// Only answers are lost.
-    fn loses_back(&self) -> bool {
-        let mut own = self.document.advice.iter().filter(|advice| advice.direction == self.direction);
-        own.any(|advice| advice.id == "asymmetry" && advice.severity == Severity::Warning)
-    }
-
     fn repeat(&self) -> String {
         let more = if self.document.kind == "test" { ", or --thorough (about 60 s, 200 MB)" } else { "" };
-        format!("repeat on a quiet machine{more}")
+        format!("repeat while both hosts are idle{more}")
     }
 }
 

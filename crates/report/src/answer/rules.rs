@@ -4,7 +4,7 @@ use narrows_diagnose::advice::Findings;
 use narrows_probe::{BoundKind, Confidence, Limit};
 use narrows_units::{Direction, Metric};
 
-use super::figures::{estimated_row, octets, rate};
+use super::figures::{ends, estimated_row, octets, rate};
 use super::{LABEL, WIDTH};
 use crate::answer_line::{AnswerLine, Topic};
 use crate::document::Document;
@@ -25,9 +25,11 @@ const REACHES: f64 = 0.95;
 /// Below this share an interval that reaches the capacity leaves open whether all of it is free.
 const UNSURE: f64 = 0.75;
 /// Where the other doubts stand.
-const MORE: &str = "; --full lists all";
+const MORE: &str = "; --full has all";
 /// No doubt on every result: that no train was long enough for the deepest bucket is known.
 const COMMON: [&str; 1] = ["bucket_not_excluded"];
+/// What the limit has told already.
+const OF_BUCKETS: [&str; 2] = ["shaped", "policed"];
 
 /// The lines of one direction.
 pub(super) fn lines(document: &Document, direction: Direction) -> Vec<AnswerLine> {
@@ -103,7 +105,7 @@ impl<'a> View<'a> {
         }
         Some(match (row.verdict, row.value) {
             (BoundKind::Estimated, Some(_)) => ("c2", format!("{} {toward} {}", estimated_row(row)?, self.host())),
-            (BoundKind::LowerBound, Some(value)) => match limiting_end(row) {
+            (BoundKind::LowerBound, Some(value)) => match limiting_end(row).filter(|_| !self.stalled()) {
                 Some(is_sender) => {
                     let verb = if is_sender { "send" } else { "take" };
                     ("c3", format!("at least {}; {} could not {verb} more", rate(value), self.end(is_sender)))
@@ -159,7 +161,7 @@ impl<'a> View<'a> {
         if let Some(share) = self.share_free(row) {
             if share.reaches && share.value >= ALL {
                 return Some(match share.least {
-                    least if least >= UNSURE => ("f1", "all of it; no other traffic seen".to_owned()),
+                    least if least >= UNSURE => ("f1", format!("all of it{}; no other traffic seen", ends(row)?)),
                     least if least >= NOTHING => ("f8", format!("at least {}; it may be all of it", rate(row.low?))),
                     _ => ("f8", "unclear: anything from nothing to all of it".to_owned()),
                 });
@@ -167,6 +169,9 @@ impl<'a> View<'a> {
             if share.value < NOTHING {
                 return Some(("f2", format!("only {said}; other traffic fills the path")));
             }
+        }
+        if self.stalled() {
+            return Some(("f8", format!("unclear,{}", ends(row)?.replace(['(', ')'], ""))));
         }
         if row.caveats.iter().any(|caveat| caveat.id == "elastic_cross_traffic") {
             return Some(("f3", format!("{said} for one more sender; other traffic backed off")));
@@ -187,11 +192,15 @@ impl<'a> View<'a> {
     }
 
     fn doubts(&self) -> Said {
-        let own = |row: &&MetricRow| row.direction == self.direction;
+        // What is sure all the same is no doubt.
+        let own = |row: &&MetricRow| row.direction == self.direction && row.confidence != Some(Confidence::High);
+        let told = self.limit_of_bucket().is_some();
         let mut count = 0;
         let mut worst: Option<(&MetricRow, &str)> = None;
         for row in self.document.metrics.iter().filter(own) {
-            for caveat in row.caveats.iter().filter(|caveat| is_doubt(caveat)) {
+            for caveat in
+                row.caveats.iter().filter(|it| is_doubt(it) && !(told && OF_BUCKETS.contains(&it.id.as_str())))
+            {
                 count += 1;
                 let weight = |row: &MetricRow| row.confidence == Some(Confidence::Low);
                 if worst.is_none_or(|(other, _)| weight(row) && !weight(other)) {
@@ -200,11 +209,12 @@ impl<'a> View<'a> {
             }
         }
         let (row, brief) = worst?;
-        let first = if count == 1 { "1 on".to_owned() } else { format!("{count}, the first on") };
-        let said = format!("{first} {}: {brief}", title(row.metric));
-        let fits = LABEL + said.len() + MORE.len() <= WIDTH;
-        let more = if fits && self.document.is_whole_job() { MORE } else { "" };
-        Some(("w1", said + more))
+        if count == 1 {
+            return Some(("w1", format!("1, on {}: {brief}", title(row.metric))));
+        }
+        let said = format!("{count}, the first on {}: {brief}", title(row.metric));
+        let more = if self.document.is_whole_job() { MORE } else { "" };
+        Some(("w1", if fits(&format!("{said}{more}")) { said + more } else { said }))
     }
 }
 

@@ -64,7 +64,7 @@ fn what_one_end_alone_cannot_tell() {
     insta::assert_snapshot!(answer_text(&document.answer), @r"
     Carries   97.5 Mbit/s (97-98) to far.example
     Free now  not measurable without narrows serve on far.example
-    Limit     the slowest link of the path
+    Limit     the path's slowest link; which one: narrows hops far.example
     Do        run narrows serve there, for free now, UDP, TCP, each direction
     ");
 }
@@ -73,9 +73,9 @@ fn what_one_end_alone_cannot_tell() {
 fn an_idle_path() {
     insta::assert_snapshot!(answer(vec![capacity(975_293, 973_000, 977_000), available(960_000, 930_000, 975_000)]), @r"
     Carries   975 Mbit/s to far.example
-    Free now  all of it; no other traffic seen
-    Limit     the slowest link of the path
-    Do        nothing to fix on these hosts
+    Free now  all of it (930-975 Mbit/s); no other traffic seen
+    Limit     the path's slowest link; which one: narrows hops far.example
+    Do        nothing to fix on the two hosts
     c2 f1 l7 d5
     ");
 }
@@ -85,8 +85,8 @@ fn other_traffic() {
     insta::assert_snapshot!(answer(vec![capacity(97_529, 96_000, 98_900), available(68_261, 55_330, 80_480)]), @r"
     Carries   97.5 Mbit/s (96-98.9) to far.example
     Free now  about 68 Mbit/s (55-80); other traffic takes the rest
-    Limit     other traffic; on which link: narrows hops far.example
-    Do        less traffic or a faster link there; these hosts are fine
+    Limit     other traffic on a link of the path
+    Do        find the busy link: narrows hops far.example
     c2 f4 l6 d4
     ");
 }
@@ -97,7 +97,7 @@ fn a_path_that_others_fill() {
     insta::assert_snapshot!(answer(full), @r"
     Carries   97.5 Mbit/s (97-98) to far.example
     Free now  only about 4 Mbit/s (3-5); other traffic fills the path
-    Limit     other traffic; on which link: narrows hops far.example
+    Limit     other traffic on a link of the path
     Do        find who fills the path
     c2 f2 l6 d1
     ");
@@ -124,11 +124,10 @@ fn a_token_bucket() {
     ];
     insta::assert_snapshot!(answer(found), @r"
     Carries   500 Mbit/s sustained; bursts up to 450 kB pass at 975 Mbit/s
-    Free now  all of it; no other traffic seen
+    Free now  all of it (490-505 Mbit/s); no other traffic seen
     Limit     a token bucket that delays the excess
-    Do        judge by long transfers, not by the first seconds
-    Doubts    1 on capacity: a token bucket is on the path; --full lists all
-    c1 f1 l3 d3 w1
+    Do        count on the sustained rate, whatever short tests say
+    c1 f1 l3 d3
     ");
 }
 
@@ -145,7 +144,7 @@ fn a_slow_receiver() {
     Free now  at least 706 Mbit/s
     Limit     far.example, not the path: it could not take more
     Do        at far.example: spread the load over processors
-    Doubts    1 on capacity: the receiver could not go faster; --full lists all
+    Doubts    1, on capacity: the receiver could not go faster
     c3 f5 l2 d1 w1
     ");
 }
@@ -162,7 +161,7 @@ fn nothing_certain_but_what_arrived() {
     Carries   at least 65 Mbit/s (UDP arrived); above that the samples do not agree
     Free now  unclear: another result is missing; UDP sustained 65 Mbit/s
     Limit     unknown: the capacity was not found
-    Do        repeat on a quiet machine, or --thorough (about 60 s, 200 MB)
+    Do        repeat while both hosts are idle, or --thorough (about 60 s, 200 MB)
     c5 f6 l8 d2
     ");
 }
@@ -186,7 +185,7 @@ fn one_connection_that_loses_at_random() {
     Carries   97.5 Mbit/s to far.example
     Free now  about 85 Mbit/s (75-95); other traffic takes the rest
     Limit     random loss of 0.50 %: one TCP connection (cubic) gets 10 Mbit/s
-    Do        find where it loses: narrows hops far.example
+    Do        find the link that loses: narrows hops far.example
     c2 f4 l4 d7
     ");
 }
@@ -201,8 +200,8 @@ fn traffic_that_backs_off_and_a_stopped_search() {
     insta::assert_snapshot!(answer(vec![(other, known.into()), (metric, free.into())]), @r"
     Carries   97.5 Mbit/s to far.example
     Free now  about 40 Mbit/s (35-45) for one more sender; other traffic backed off
-    Limit     other traffic; on which link: narrows hops far.example
-    Do        less traffic or a faster link there; these hosts are fine
+    Limit     other traffic on a link of the path
+    Do        find the busy link: narrows hops far.example
     Doubts    2, the first on available: other traffic backed off meanwhile
     c2 f3 l6 d4 w1
     ");
@@ -258,7 +257,7 @@ fn alone(kind: &'static str, found: (Metric, Outcome)) -> String {
 fn one_metric_alone_claims_nothing_of_others() {
     insta::assert_snapshot!(alone("capacity", capacity(97_529, 96_000, 98_900)), @r"
     Carries   97.5 Mbit/s (96-98.9) to far.example
-    Limit     the slowest link of the path
+    Limit     the path's slowest link; which one: narrows hops far.example
     c2 l7
     ");
     insta::assert_snapshot!(alone("available", available(68_261, 55_330, 80_480)), @r"
@@ -268,14 +267,14 @@ fn one_metric_alone_claims_nothing_of_others() {
     let lost = (Metric::AvailableIpCapacity, Outcome::inconclusive(Reason::NoAgreement));
     insta::assert_snapshot!(alone("available", lost), @r"
     Free now  unclear: the samples do not agree
-    Do        repeat on a quiet machine
+    Do        repeat while both hosts are idle
     f6 d2
     ");
     let unknown = (Metric::IpCapacity, Outcome::inconclusive(Reason::NoAgreement));
     insta::assert_snapshot!(alone("capacity", unknown), @r"
     Carries   unknown: the samples do not agree
     Limit     unknown: the capacity was not found
-    Do        repeat on a quiet machine
+    Do        repeat while both hosts are idle
     c6 l8 d2
     ");
 }

@@ -165,7 +165,7 @@ pub(super) fn token_bucket(found: &Findings) -> Option<Judged> {
         format!(", at about {}{after}", rate(bps))
     });
     let advice =
-        if drops { "pace below the sustained rate" } else { "judge by long transfers, not by the first seconds" };
+        if drops { "pace below the sustained rate" } else { "count on the sustained rate, whatever short tests say" };
     Some(
         Judged::new(
             if policed || shaped { Severity::Limiting } else { Severity::Warning },
