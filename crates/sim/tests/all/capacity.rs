@@ -12,6 +12,27 @@ use narrows_sim::SimWorld;
 
 const QUIET: &str = include_str!("../../../../hosts/quiet-both-ends.toml");
 const BUSY: &str = include_str!("../../../../hosts/busy.toml");
+/// 100 Mbit/s, and behind it 200 Mbit/s that bursts fill by half.
+const BURSTS_BEHIND: &str = r#"
+name = "bursts-behind"
+seed = 1
+warm_up = "300 ms"
+
+[[hop]]
+rate = "1 Gbit/s"
+delay = "1 ms"
+
+[[hop]]
+rate = "100 Mbit/s"
+delay = "1 ms"
+queue = "1000 packets"
+
+[[hop]]
+rate = "200 Mbit/s"
+delay = "1 ms"
+queue = "1000 packets"
+cross = [{ arrivals = "pareto", rate = "97.5293 Mbit/s", mean_on = "246.1 us", peak = "975.293 Mbit/s" }]
+"#;
 const SWING: &str = include_str!("../../../../scenarios/capacity-swing.toml");
 
 fn measured(text: &str, seed: u64) -> (Outcome, Duration) {
@@ -65,6 +86,19 @@ fn traffic_of_others_moves_no_link() {
         for seed in 1..=4 {
             let (outcome, _) = measured(text, seed);
             assert!(!has(&outcome, "variable_rate"), "{outcome:?}");
+        }
+    }
+}
+
+/// Bursts behind the narrow link push whole trains together to the later link's rate, as often as
+/// not: two levels, as of a link that jumps. No train is carried at the higher one.
+#[test]
+fn a_rate_that_no_train_is_carried_at_is_no_level_of_the_link() {
+    for seed in 1..=40 {
+        let (outcome, _) = measured(BURSTS_BEHIND, seed);
+        assert!(!has(&outcome, "variable_rate"), "seed {seed}: {outcome:?}");
+        if let (BoundKind::Estimated, Some(rate)) = (outcome.verdict(), outcome.estimate().and_then(Estimate::rate)) {
+            assert!((rate.value.as_f64() / 97.53e6 - 1.0).abs() < 0.05, "seed {seed}: {outcome:?}");
         }
     }
 }
