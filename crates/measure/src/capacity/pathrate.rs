@@ -14,6 +14,7 @@ mod gaps;
 mod hosts;
 mod least_delay;
 mod modes;
+mod paced;
 mod params;
 mod quick;
 mod rates;

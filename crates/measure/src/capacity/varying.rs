@@ -17,10 +17,12 @@ use narrows_probe::PathFacts;
 use narrows_probe::contract::{Event, Step};
 use narrows_probe::outcome::{Caveat, Confidence, Estimate, Outcome};
 use narrows_probe::probes::{Probe, Train, TrainId, TrainReport};
+use narrows_train::carried::Carried;
+use narrows_train::train_method::arrived_ns;
 
 /// Levels of the first part, if they differ: the least and the highest rate, bit/s.
 pub(super) fn suspected(facts: &PathFacts, reports: &[TrainReport]) -> Option<(f64, f64)> {
-    let levels: Vec<f64> = reports.iter().filter_map(|report| level(facts, report)).collect();
+    let levels: Vec<f64> = levels(facts, reports).into_iter().map(|(_, level)| level).collect();
     let long = reports.iter().filter(|report| is_full(facts, report)).count();
     let enough = levels.len() >= LEAST_SUSPECTS && levels.len() as f64 >= LEVEL_SHARE * long as f64;
     let sorted = enough.then(|| Sorted::new(levels).ok()).flatten()?;
@@ -98,8 +100,7 @@ pub(super) fn is_varying(id: TrainId) -> bool {
 /// The mean over time and its interval; `None` if the link did not move, or others' traffic slowed
 /// trains.
 pub(super) fn conclude(facts: &PathFacts, reports: &[TrainReport], found: &Outcome) -> Option<Outcome> {
-    let levels: Vec<(bool, f64)> =
-        reports.iter().filter_map(|report| Some((report.id.0 % 2 == 1, level(facts, report)?))).collect();
+    let levels = levels(facts, reports);
     if levels.len() < LEAST_LEVELS || (levels.len() as f64) < LEVEL_SHARE * reports.len() as f64 {
         return None;
     }
@@ -158,6 +159,18 @@ fn is_bursts(levels: &Sorted) -> bool {
 
 fn is_full(facts: &PathFacts, report: &TrainReport) -> bool {
     report.arrivals.len() >= LEAST_PACKETS && report.arrivals.iter().all(|row| row.ip_octets == facts.path_mtu)
+}
+
+/// Levels that the narrow link may have made, and whether their trains have odd numbers. A queue
+/// behind the narrow link pushes packets together; no train is carried at a rate made so, from its
+/// first departure to its last arrival.
+fn levels(facts: &PathFacts, reports: &[TrainReport]) -> Vec<(bool, f64)> {
+    let full = || reports.iter().filter(|report| is_full(facts, report));
+    let carried: Vec<Carried> = full().filter_map(|report| Carried::of(report, arrived_ns)).collect();
+    let base = Carried::base(carried.iter().copied()).unwrap_or(0);
+    let most = carried.iter().map(|train| train.rate(base)).fold(0.0, f64::max);
+    let read = full().filter_map(|report| Some((report.id.0 % 2 == 1, level(facts, report)?)));
+    read.filter(|(_, level)| *level <= MOVED * most).collect()
 }
 
 /// The rate at which most packets of a train follow one another, bit/s: of gaps that the narrow

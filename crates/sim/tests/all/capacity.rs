@@ -11,7 +11,50 @@ use narrows_scenario::{PathDirection, Scenario};
 use narrows_sim::SimWorld;
 
 const QUIET: &str = include_str!("../../../../hosts/quiet-both-ends.toml");
+const LONE_QUIET: &str = include_str!("../../../../hosts/quiet.toml");
 const BUSY: &str = include_str!("../../../../hosts/busy.toml");
+/// 100 Mbit/s, and behind it 200 Mbit/s that bursts fill by half.
+const BURSTS_BEHIND: &str = r#"
+name = "bursts-behind"
+seed = 1
+warm_up = "300 ms"
+
+[[hop]]
+rate = "1 Gbit/s"
+delay = "1 ms"
+
+[[hop]]
+rate = "100 Mbit/s"
+delay = "1 ms"
+queue = "1000 packets"
+
+[[hop]]
+rate = "200 Mbit/s"
+delay = "1 ms"
+queue = "1000 packets"
+cross = [{ arrivals = "pareto", rate = "97.5293 Mbit/s", mean_on = "246.1 us", peak = "975.293 Mbit/s" }]
+"#;
+/// A gigabit, and behind it two that steady traffic fills by nine tenths.
+const STEADY_BEHIND: &str = r#"
+name = "steady-behind"
+seed = 1
+warm_up = "100 ms"
+
+[[hop]]
+rate = "10 Gbit/s"
+delay = "500 us"
+
+[[hop]]
+rate = "1 Gbit/s"
+delay = "500 us"
+queue = "1000 packets"
+
+[[hop]]
+rate = "2 Gbit/s"
+delay = "500 us"
+queue = "1000 packets"
+cross = [{ arrivals = "cbr", rate = "1.75553 Gbit/s" }]
+"#;
 const SWING: &str = include_str!("../../../../scenarios/capacity-swing.toml");
 
 fn measured(text: &str, seed: u64) -> (Outcome, Duration) {
@@ -67,6 +110,32 @@ fn traffic_of_others_moves_no_link() {
             assert!(!has(&outcome, "variable_rate"), "{outcome:?}");
         }
     }
+}
+
+/// Bursts behind the narrow link push whole trains together to the later link's rate, as often as
+/// not: two levels, as of a link that jumps. No train is carried at the higher one.
+#[test]
+fn a_rate_that_no_train_is_carried_at_is_no_level_of_the_link() {
+    for seed in 1..=40 {
+        let (outcome, _) = measured(BURSTS_BEHIND, seed);
+        assert!(!has(&outcome, "variable_rate"), "seed {seed}: {outcome:?}");
+        if let (BoundKind::Estimated, Some(rate)) = (outcome.verdict(), outcome.estimate().and_then(Estimate::rate)) {
+            assert!((rate.value.as_f64() / 97.53e6 - 1.0).abs() < 0.05, "seed {seed}: {outcome:?}");
+        }
+    }
+}
+
+/// Steady traffic behind the narrow link spaces all trains alike, at seven tenths of the capacity;
+/// stamps blur what single pairs would tell. That paced trains are slowed at that rate tells that
+/// the capacity is above it.
+#[test]
+fn a_rate_at_which_paced_trains_are_slowed_is_no_capacity() {
+    let short = |outcome: &Outcome| {
+        let high = outcome.estimate().and_then(Estimate::rate).map(|rate| rate.high.as_f64());
+        outcome.verdict() == BoundKind::Estimated && high.is_some_and(|high| high < 0.9 * 975.3e6)
+    };
+    let wrong = (1000..1020).filter(|seed| short(&between(LONE_QUIET, STEADY_BEHIND, *seed))).count();
+    assert!(wrong <= 6, "{wrong} of 20");
 }
 
 /// What only a doubt asks for is brief.

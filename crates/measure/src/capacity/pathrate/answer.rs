@@ -12,6 +12,7 @@ use super::gaps;
 use super::hosts::{from_batches, mimicked, receiver_bound, sender_rate, sent_share};
 use super::least_delay;
 use super::modes::{self, Decision};
+use super::paced::least_capacity;
 use super::params::Preset;
 use super::quick;
 use super::rates::{bit_rate, plain};
@@ -156,7 +157,7 @@ fn from_modes(session: &MethodRun) -> Result<Estimate, Reason> {
     if session.params.preset == Preset::Faithful {
         return from_winner(session, &decision).map(|estimate| question(session, estimate));
     }
-    let found = from_pairs(session, &decision);
+    let found = from_pairs(session, &decision).and_then(|estimate| no_dispersion_rate(session, &decision, estimate));
     let bound = match &found {
         Ok(estimate) if estimate.verdict() != BoundKind::Estimated => estimate.rate().map(|rate| rate.value.as_f64()),
         Ok(estimate) if estimate.confidence > Confidence::Low => return found,
@@ -173,6 +174,15 @@ fn from_modes(session: &MethodRun) -> Result<Estimate, Reason> {
         Some((rate, branch)) => Ok(plain(session, rate.rate, rate.low, rate.high)?.with("branch", branch)),
         None => found,
     }
+}
+
+/// The estimate, unless paced trains say that back-to-back ones fell well short of the capacity and
+/// it is no more than those came at: steady traffic makes pairs agree on a rate of its own.
+fn no_dispersion_rate(session: &MethodRun, decision: &Decision, estimate: Estimate) -> Result<Estimate, Reason> {
+    let least = least_capacity(session, decision).and_then(|wire| ip(session, BELOW_BOUND * wire));
+    let high = estimate.rate().map(|rate| rate.high);
+    let short = least.zip(high).is_some_and(|(least, high)| high < least);
+    if short && estimate.verdict() == BoundKind::Estimated { from_bound(session, decision) } else { Ok(estimate) }
 }
 
 /// Whether a rate is no more than what long trains came at, and the link may have been loaded:
