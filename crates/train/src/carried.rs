@@ -42,6 +42,11 @@ impl Carried {
         all.into_iter().map(|train| train.least_ns).min()
     }
 
+    /// IP bits that got there, but for the first packet's.
+    pub fn bits(&self) -> f64 {
+        self.bits
+    }
+
     /// The time that the path took for it at most, ns, where a packet takes `base_ns` that waits
     /// nowhere.
     pub fn longest_ns(&self, base_ns: i64) -> f64 {

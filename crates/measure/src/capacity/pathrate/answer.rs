@@ -23,7 +23,7 @@ use narrows_train::carried::Carried;
 
 /// Concludes from what there is. `stopped`: the run was cut short for this reason.
 pub(super) fn conclude(session: &MethodRun, stopped: Option<&Reason>) -> Outcome {
-    let outcome = match answer(session) {
+    let outcome = match answer(session).map(|estimate| as_long_trains(session, estimate)) {
         Ok(estimate) => Outcome::from(finish(session, estimate)),
         Err(reason) => Outcome::Inconclusive {
             reason: stopped.cloned().unwrap_or(reason),
@@ -88,6 +88,25 @@ fn as_carried(session: &MethodRun, estimate: Estimate) -> Result<Estimate, Reaso
     Ok(if bound { no_more_than(most, estimate) } else { estimate })
 }
 
+/// No bound is above what long trains were carried at.
+fn as_long_trains(session: &MethodRun, estimate: Estimate) -> Estimate {
+    let bound = session.params.preset == Preset::Adaptive && estimate.verdict() == BoundKind::LowerBound;
+    match long_carried(session).filter(|_| bound) {
+        Some(most) => no_more_than(most, estimate),
+        None => estimate,
+    }
+}
+
+/// The highest rate at which one of the longest trains was carried, whole or not, bit/s. Of shorter
+/// ones a bucket lets more through at once, so that they bound nothing that longer ones contradict.
+fn long_carried(session: &MethodRun) -> Option<f64> {
+    let short = session.samples.iter().filter_map(|sample| sample.carried);
+    let base = Carried::base(session.long.iter().copied().chain(short))?;
+    let longest = session.long.iter().map(Carried::bits).fold(0.0, f64::max);
+    let long = session.long.iter().filter(|train| train.bits() >= longest / 2.0);
+    long.map(|train| train.rate(base)).reduce(f64::max).filter(|most| most.is_finite())
+}
+
 /// The highest rate at which a train was carried, from its first departure to its last arrival less
 /// the least delay; bit/s.
 fn most_carried(session: &MethodRun) -> Option<f64> {
@@ -125,7 +144,13 @@ fn without_bucket(session: &MethodRun) -> Result<Estimate, Reason> {
         return Err(nothing_came(session));
     }
     if let Some(rate) = sender_rate(session) {
-        return Ok(plain(session, rate, rate, rate)?.at_least(Limit::Sender).caveat(Caveat::SenderLimited));
+        let found = plain(session, rate, rate, rate)?;
+        let contradicted = long_carried(session).is_some_and(|most| most < CONTRADICTS * session.ip_rate(rate));
+        return Ok(if contradicted {
+            uncertain(found.at_least(Limit::Path).caveat(Caveat::NotConverged))
+        } else {
+            found.at_least(Limit::Sender).caveat(Caveat::SenderLimited)
+        });
     }
     let paired = session.of(Phase::Pairs).next().is_some();
     match quick::agreement(session) {
@@ -433,6 +458,8 @@ const TOO_FAST_SHARE: usize = 5;
 const AGREES: f64 = 0.02;
 /// Ours: one pair in twenty may be an accident.
 const FASTER_SHARE: f64 = 0.05;
+/// Ours: what queues and stamps take of a long train's rate.
+const CONTRADICTS: f64 = 0.8;
 /// Ours: 60 packets, which is more than the 64 kB that shapers often have; of buckets that fill at
 /// four fifths of the link's rate. Of slower ones, which would make the answer more wrong, up to
 /// five times that is excluded.

@@ -13,6 +13,8 @@ use narrows_probe::probes::TrainReport;
 use narrows_probe::{PathFacts, StampSource};
 use narrows_train::bucket;
 use narrows_train::bucket::{BucketEvidence, BucketSearchParams, Course};
+use narrows_train::carried::Carried;
+use narrows_train::train_method::arrived_ns;
 
 /// Facts, parameters and samples of one run. Everything that is concluded is a function of this.
 #[derive(Debug, Clone)]
@@ -26,6 +28,8 @@ pub(super) struct MethodRun {
     /// How back-to-back trains of enough packets to bend arrived, for the look for a token bucket
     /// (adaptive).
     pub(super) courses: Vec<Course>,
+    /// How fast long trains were carried, those that lost packets among them.
+    pub(super) long: Vec<Carried>,
     /// What the sizes of an idle path's trains say of the narrow link's framing (adaptive).
     pub(super) inverted: Option<Inverted>,
 }
@@ -50,6 +54,7 @@ impl MethodRun {
             too_fast: Vec::new(),
             tally: Tally::default(),
             courses: Vec::new(),
+            long: Vec::new(),
             inverted: None,
         }
     }
@@ -58,6 +63,9 @@ impl MethodRun {
     pub(super) fn take(&mut self, report: &TrainReport, whole: bool) -> Acceptance {
         self.tally.add(report);
         let paced = Phase::of(report.id) == Some(Phase::Check);
+        if !paced && report.arrivals.len() >= LONG {
+            self.long.extend(Carried::of(report, arrived_ns));
+        }
         if !paced && !whole && report.arrivals.len() >= LEAST_BENDING {
             let tick = self.facts.receiver.clock_resolution;
             self.courses.extend(bucket::course(report, BucketSearchParams::default().min_ratio, tick));
@@ -284,6 +292,9 @@ fn pairs_of(report: &TrainReport) -> Vec<TrainReport> {
 
 /// Ours: shorter trains have no room for two lines.
 const LEAST_BENDING: usize = 12;
+/// Packets of a train that outlasts the buckets that hosts and kernels have at each interface: ten of
+/// them, or a tick's worth, pass those at once (ours).
+const LONG: usize = 48;
 /// Ours: what a host may be worse than it measured, and the same against a packet.
 const MOST_SLACK_NS: f64 = 100.0;
 const SLACK_SHARE: f64 = 0.05;
