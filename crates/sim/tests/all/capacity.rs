@@ -11,7 +11,7 @@ use narrows_scenario::{PathDirection, Scenario};
 use narrows_sim::SimWorld;
 
 const QUIET: &str = include_str!("../../../../hosts/quiet-both-ends.toml");
-const LONE_QUIET: &str = include_str!("../../../../hosts/quiet.toml");
+const QUIET_MACHINE: &str = include_str!("../../../../hosts/quiet.toml");
 const BUSY: &str = include_str!("../../../../hosts/busy.toml");
 /// 100 Mbit/s, and behind it 200 Mbit/s that bursts fill by half.
 const BURSTS_BEHIND: &str = r#"
@@ -134,7 +134,7 @@ fn a_rate_at_which_paced_trains_are_slowed_is_no_capacity() {
         let high = outcome.estimate().and_then(Estimate::rate).map(|rate| rate.high.as_f64());
         outcome.verdict() == BoundKind::Estimated && high.is_some_and(|high| high < 0.9 * 975.3e6)
     };
-    let wrong = (1000..1020).filter(|seed| short(&between(LONE_QUIET, STEADY_BEHIND, *seed))).count();
+    let wrong = (1000..1020).filter(|seed| short(&between(QUIET_MACHINE, STEADY_BEHIND, *seed))).count();
     assert!(wrong <= 6, "{wrong} of 20");
 }
 
