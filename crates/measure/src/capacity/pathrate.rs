@@ -124,7 +124,7 @@ const HEAD_OCTETS: u16 = 60;
 const WANDER: f64 = 0.4;
 /// Ours: a report for so many pairs of the filter.
 const PAIRS_PER_TRAIN: u32 = 8;
-/// Ours: where a report takes this long, round trips and not the link set the pace of pairs.
+/// Ours: where a report takes this long, round trips and not the link set the pace of trains.
 const FAR: Duration = Duration::from_millis(50);
 /// Ours: packet times over which the begin of a pair is spread at least.
 const PHASES: f64 = 4.0;
@@ -167,7 +167,7 @@ impl Planner {
         }
     }
 
-    /// More pairs that wait, to go along with one.
+    /// More trains of its phase that wait, to go along with one.
     fn alike(&mut self, request: Request, most: usize) -> Vec<Request> {
         match self {
             Self::Adaptive(planner) => planner.alike(request, most),
@@ -199,7 +199,7 @@ pub struct Run {
     planner: Planner,
     /// The train asked for, on its way or waiting for its time.
     current: Option<Request>,
-    /// Pairs that go along with it, one report for all.
+    /// Pairs or preliminary trains that go along with it, one report for all.
     beside: Vec<Request>,
     /// When it left, and the least time that a report has taken.
     sent: Option<Stamp<Sender>>,
@@ -230,6 +230,7 @@ impl Run {
     }
 
     fn take(&mut self, now: Stamp<Sender>, report: &TrainReport) -> Step {
+        let lengths = self.lengths();
         let (Some(session), Some(request)) = (&mut self.session, self.current.take()) else {
             return unexpected();
         };
@@ -238,13 +239,32 @@ impl Run {
         }
         let took = self.sent.take().map(|sent| now.since(sent));
         self.round_trip = self.round_trip.into_iter().chain(took).min();
-        let beside = std::mem::take(&mut self.beside);
-        let lengths: Vec<usize> = std::iter::once(&request).chain(&beside).map(|one| one.packets + 1).collect();
         let taken = match lengths.as_slice() {
-            [_] => session.take(report, self.params.preset == Preset::Faithful),
+            [] | [_] => session.take(report, self.params.preset == Preset::Faithful),
             several => session.take_several(report, several),
         };
+        self.beside.clear();
         self.proceed(now, Some(Last { request, taken }))
+    }
+
+    /// Whether more trains go along with this one: they are far from their reports, and where they
+    /// are no pairs, so many take no longer than the round trip that they save.
+    fn is_far(&self, session: &MethodRun, request: Request) -> bool {
+        self.round_trip.filter(|time| *time >= FAR).is_some_and(|time| match request.phase {
+            Phase::Pairs => true,
+            Phase::Preliminary => self.planner.spacing(session, request) * PAIRS_PER_TRAIN <= time,
+            _ => false,
+        })
+    }
+
+    /// Packets of each train that the next report is on.
+    fn lengths(&self) -> Vec<usize> {
+        self.current.iter().chain(&self.beside).map(|one| one.packets + 1).collect()
+    }
+
+    /// A report on several trains as one of each, before the run takes it in.
+    pub(in crate::capacity) fn apart_again(&self, report: &TrainReport) -> Vec<TrainReport> {
+        session::several(report, &self.lengths())
     }
 
     fn proceed(&mut self, now: Stamp<Sender>, last: Option<Last>) -> Step {
@@ -256,7 +276,7 @@ impl Run {
             return Step::Done(answer::conclude(session, None));
         }
         if let Some(request) = self.current {
-            if request.phase == Phase::Pairs && self.round_trip.is_some_and(|time| time >= FAR) {
+            if self.is_far(session, request) {
                 self.beside = self.planner.alike(request, PAIRS_PER_TRAIN as usize - 1);
             }
             let pause = now + self.pause(session, request);
@@ -281,12 +301,18 @@ impl Run {
             let apart = self.planner.spacing(session, request);
             self.several(&mut train, apart);
         }
+        let mut before = request;
         for (number, beside) in (1..).zip(&self.beside) {
-            let mut pair = Train::uniform(id, beside.packets + 1, beside.ip_octets, Duration::ZERO);
-            if let Some(head) = pair.packets.first_mut() {
-                head.gap = self.apart(number, self.planner.spacing(session, *beside));
+            let mut next = Train::uniform(id, beside.packets + 1, beside.ip_octets, Duration::ZERO);
+            let mut apart = self.planner.spacing(session, before).max(self.planner.spacing(session, *beside));
+            if request.phase == Phase::Preliminary {
+                apart = apart.max(self.round_trip.unwrap_or(Duration::ZERO) / (2 * PAIRS_PER_TRAIN));
             }
-            train.packets.extend(pair.packets);
+            if let Some(head) = next.packets.first_mut() {
+                head.gap = self.apart(number, apart);
+            }
+            train.packets.extend(next.packets);
+            before = *beside;
         }
         self.sent = Some(now);
         Step::Send(Probe::Train(train))

@@ -52,7 +52,7 @@ impl Run {
         let asked_more = matches!(event, Event::Train(_) | Event::TimerFired);
         match &event {
             Event::Started(facts) => self.facts = Some(facts.clone()),
-            Event::Train(report) => self.reports.push(report.clone()),
+            Event::Train(report) => self.reports.extend(self.first.apart_again(report)),
             _ => {}
         }
         let step = self.first.step(now, event);

@@ -48,7 +48,7 @@ pub enum Finding {
     /// The largest packet.
     PathMtu(PathMtuFinding),
     /// A token bucket that sets the capacity.
-    Bucket(BucketFinding),
+    Bucket(Box<BucketFinding>),
     /// What is available, train by train.
     Available(Box<AvailableFinding>),
     /// What long trains look like.

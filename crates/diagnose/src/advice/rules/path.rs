@@ -13,7 +13,8 @@ use narrows_probe::outcome::Caveat;
 const SHORT: f64 = 0.8;
 /// Losses at random of a share `p` end half of all bursts within `ln 2 / p` packets. Behind a short
 /// queue TCP loses far less: once in about 3/8 of the squared window (RFC 3649 §1 has the formula),
-/// where a burst is at most a window. A quarter parts both (ours: between 0.69 and a few hundredths).
+/// where a burst is at most a window. A quarter parts both (ours: between 0.69 and a few
+/// hundredths).
 const AT_RANDOM: f64 = 0.25;
 
 pub(super) fn shallow_queue(found: &Findings) -> Option<Judged> {

@@ -28,7 +28,7 @@ pub(super) fn from_bucket(session: &MethodRun, turning_point: &TurningPoint) -> 
     let depth = Octets::new(turning_point.depth_octets);
     estimate = estimate
         .caveat(Caveat::Shaped)
-        .found(Finding::Bucket(BucketFinding { peak_bps: turning_point.peak, depth }))
+        .found(Finding::Bucket(Box::new(BucketFinding { peak_bps: turning_point.peak, depth })))
         .with("branch", "bucket")
         .with("peak_bps", turning_point.peak.as_f64())
         .with("burst_octets", turning_point.depth_octets);

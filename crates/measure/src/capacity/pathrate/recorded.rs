@@ -58,9 +58,9 @@ pub(crate) fn analyse(observations: &Observations, params: Params) -> Result<Out
     Ok(answer::conclude(&session, stopped.as_ref()))
 }
 
-/// Lengths of the pairs that went along with one another.
+/// Lengths of the trains that went along with one another.
 fn lengths(train: &Train) -> Vec<usize> {
-    if Phase::of(train.id) != Some(Phase::Pairs) {
+    if !matches!(Phase::of(train.id), Some(Phase::Pairs | Phase::Preliminary)) {
         return Vec::new();
     }
     let later = (1..train.packets.len()).filter(|at| !train.packets[*at].gap.is_zero());

@@ -66,9 +66,8 @@ impl MethodRun {
         if !paced && report.arrivals.len() >= LONG {
             self.long.extend(Carried::of(report, arrived_ns));
         }
-        if !paced && !whole && report.arrivals.len() >= LEAST_BENDING {
-            let tick = self.facts.receiver.clock_resolution;
-            self.courses.extend(bucket::course(report, BucketSearchParams::default().min_ratio, tick));
+        if !paced && !whole {
+            self.take_course(report);
         }
         if Phase::of(report.id) != Some(Phase::Filter) {
             return self.read(report, whole);
@@ -76,19 +75,22 @@ impl MethodRun {
         self.take_each(&pairs_of(report), whole)
     }
 
-    /// Takes in a report on several pairs of these lengths.
+    /// Takes in a report on several trains of these lengths, none of them paced.
     pub(super) fn take_several(&mut self, report: &TrainReport, lengths: &[usize]) -> Acceptance {
         self.tally.add(report);
-        let mut rows = report.arrivals.as_slice();
-        let pairs: Vec<TrainReport> = lengths
-            .iter()
-            .map(|length| {
-                let (own, rest) = rows.split_at((*length).min(rows.len()));
-                rows = rest;
-                TrainReport { arrivals: own.to_vec(), ..report.clone() }
-            })
-            .collect();
-        self.take_each(&pairs, false)
+        let trains = several(report, lengths);
+        for train in &trains {
+            self.take_course(train);
+        }
+        self.take_each(&trains, false)
+    }
+
+    /// What a train that is long enough says of a token bucket.
+    fn take_course(&mut self, report: &TrainReport) {
+        if report.arrivals.len() >= LEAST_BENDING {
+            let tick = self.facts.receiver.clock_resolution;
+            self.courses.extend(bucket::course(report, BucketSearchParams::default().min_ratio, tick));
+        }
     }
 
     /// One that came through makes the train good.
@@ -262,6 +264,17 @@ impl MethodRun {
         let ip = u32::from(self.full_size());
         wire_bps * f64::from(ip) / f64::from(self.framing().wire_octets(ip))
     }
+}
+
+/// A report on trains of these lengths as one of each.
+pub(super) fn several(report: &TrainReport, lengths: &[usize]) -> Vec<TrainReport> {
+    let mut rows = report.arrivals.as_slice();
+    let trains = lengths.iter().map(|length| {
+        let (own, rest) = rows.split_at((*length).min(rows.len()));
+        rows = rest;
+        TrainReport { arrivals: own.to_vec(), ..report.clone() }
+    });
+    trains.collect()
 }
 
 /// Ours. With a sender no faster than the narrow link, where it matters most, the rate found is

@@ -23,7 +23,10 @@ impl Adaptive {
         // Of one that a host spoiled little is known: where nobody else sends, a straight train
         // excludes buckets of a fifth of its octets.
         let says_little = is_quiet(session) && search.bent == 0 && search.excluded_octets < octets / LITTLE;
-        let spoiled = asked < SPOILED && (session.of(Phase::Bucket).next().is_none() || says_little);
+        let none = session.of(Phase::Bucket).next().is_none();
+        // Stamps that blur each train would spoil the next as well.
+        let sharp = !is_blurred(session);
+        let spoiled = asked < SPOILED && sharp && (none || says_little);
         let more = asked == 0 || spoiled || (search.bent > 0 && !reported && asked < BUCKET_TRAINS);
         let packets = usize::try_from(octets / u64::from(session.full_size().max(1))).unwrap_or(usize::MAX);
         let lasts_ns = gap_ns(session, session.full_size()).unwrap_or(0.0) * packets as f64;
@@ -134,6 +137,12 @@ fn reach_octets(session: &MethodRun) -> u64 {
     let octets = (octets_per_ns * REACH_NS).clamp(0.0, BUCKET_OCTETS as f64) as u64;
     let least = if bent { shown_octets(session).clamp(SMALL_RUN_OCTETS / 2, BUCKET_OCTETS) } else { FAST_REACH_OCTETS };
     octets.max(least)
+}
+
+fn is_blurred(session: &MethodRun) -> bool {
+    let full = session.full_size();
+    let octets = f64::from(session.framing().wire_octets(u32::from(full)));
+    gap_ns(session, full).is_none_or(|gap| by_trains::blurred(session, octets * 8e9 / gap))
 }
 
 /// Whether short trains agreed, and no rounds followed.
