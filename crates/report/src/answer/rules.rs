@@ -194,12 +194,12 @@ impl<'a> View<'a> {
     fn doubts(&self) -> Said {
         // What is sure all the same is no doubt.
         let own = |row: &&MetricRow| row.direction == self.direction && row.confidence != Some(Confidence::High);
-        let told = self.limit_of_bucket().is_some();
+        let named = self.limit_of_bucket().is_some();
         let mut count = 0;
         let mut worst: Option<(&MetricRow, &str)> = None;
         for row in self.document.metrics.iter().filter(own) {
             for caveat in
-                row.caveats.iter().filter(|it| is_doubt(it) && !(told && OF_BUCKETS.contains(&it.id.as_str())))
+                row.caveats.iter().filter(|it| is_doubt(it) && !(named && OF_BUCKETS.contains(&it.id.as_str())))
             {
                 count += 1;
                 let weight = |row: &MetricRow| row.confidence == Some(Confidence::Low);

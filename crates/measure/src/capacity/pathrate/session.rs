@@ -305,8 +305,8 @@ fn pairs_of(report: &TrainReport) -> Vec<TrainReport> {
 
 /// Ours: shorter trains have no room for two lines.
 const LEAST_BENDING: usize = 12;
-/// Packets of a train that outlasts the buckets that hosts and kernels have at each interface: ten of
-/// them, or a tick's worth, pass those at once (ours).
+/// Packets of a train that outlasts the buckets that hosts and kernels have at each interface: ten
+/// of them, or a tick's worth, pass those at once (ours).
 const LONG: usize = 48;
 /// Ours: what a host may be worse than it measured, and the same against a packet.
 const MOST_SLACK_NS: f64 = 100.0;
