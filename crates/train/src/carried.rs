@@ -42,6 +42,12 @@ impl Carried {
         all.into_iter().map(|train| train.least_ns).min()
     }
 
+    /// The highest rate at which one of several trains was carried, bit/s; `None` for no train, or
+    /// where no time passed.
+    pub fn fastest(all: impl IntoIterator<Item = Self>, base_ns: i64) -> Option<f64> {
+        all.into_iter().map(|train| train.rate(base_ns)).reduce(f64::max).filter(|most| most.is_finite())
+    }
+
     /// IP bits that got there, but for the first packet's.
     pub fn bits(&self) -> f64 {
         self.bits

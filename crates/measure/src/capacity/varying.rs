@@ -168,7 +168,7 @@ fn levels(facts: &PathFacts, reports: &[TrainReport]) -> Vec<(bool, f64)> {
     let full = || reports.iter().filter(|report| is_full(facts, report));
     let carried: Vec<Carried> = full().filter_map(|report| Carried::of(report, arrived_ns)).collect();
     let base = Carried::base(carried.iter().copied()).unwrap_or(0);
-    let most = carried.iter().map(|train| train.rate(base)).fold(0.0, f64::max);
+    let most = Carried::fastest(carried, base).unwrap_or(f64::INFINITY);
     let read = full().filter_map(|report| Some((report.id.0 % 2 == 1, level(facts, report)?)));
     read.filter(|(_, level)| *level <= MOVED * most).collect()
 }

@@ -90,8 +90,7 @@ fn as_carried(session: &MethodRun, estimate: Estimate) -> Result<Estimate, Reaso
 
 /// No bound is above what long trains were carried at.
 fn as_long_trains(session: &MethodRun, estimate: Estimate) -> Estimate {
-    let bound = session.params.preset == Preset::Adaptive && estimate.verdict() == BoundKind::LowerBound;
-    match long_carried(session).filter(|_| bound) {
+    match long_carried(session).filter(|_| estimate.verdict() == BoundKind::LowerBound) {
         Some(most) => no_more_than(most, estimate),
         None => estimate,
     }
@@ -103,16 +102,14 @@ fn long_carried(session: &MethodRun) -> Option<f64> {
     let short = session.samples.iter().filter_map(|sample| sample.carried);
     let base = Carried::base(session.long.iter().copied().chain(short))?;
     let longest = session.long.iter().map(Carried::bits).fold(0.0, f64::max);
-    let long = session.long.iter().filter(|train| train.bits() >= longest / 2.0);
-    long.map(|train| train.rate(base)).reduce(f64::max).filter(|most| most.is_finite())
+    Carried::fastest(session.long.iter().copied().filter(|train| train.bits() >= longest / 2.0), base)
 }
 
 /// The highest rate at which a train was carried, from its first departure to its last arrival less
 /// the least delay; bit/s.
 fn most_carried(session: &MethodRun) -> Option<f64> {
     let all = || session.samples.iter().chain(&session.too_fast).filter_map(|sample| sample.carried);
-    let base = Carried::base(all())?;
-    all().map(|train| train.rate(base)).reduce(f64::max).filter(|most| most.is_finite())
+    Carried::fastest(all(), Carried::base(all())?)
 }
 
 fn no_more_than(most: f64, mut estimate: Estimate) -> Estimate {

@@ -28,7 +28,7 @@ pub(super) struct MethodRun {
     /// How back-to-back trains of enough packets to bend arrived, for the look for a token bucket
     /// (adaptive).
     pub(super) courses: Vec<Course>,
-    /// How fast long trains were carried, those that lost packets among them.
+    /// How fast long trains were carried, those that lost packets among them (adaptive).
     pub(super) long: Vec<Carried>,
     /// What the sizes of an idle path's trains say of the narrow link's framing (adaptive).
     pub(super) inverted: Option<Inverted>,
@@ -63,11 +63,8 @@ impl MethodRun {
     pub(super) fn take(&mut self, report: &TrainReport, whole: bool) -> Acceptance {
         self.tally.add(report);
         let paced = Phase::of(report.id) == Some(Phase::Check);
-        if !paced && report.arrivals.len() >= LONG {
-            self.long.extend(Carried::of(report, arrived_ns));
-        }
         if !paced && !whole {
-            self.take_course(report);
+            self.take_long(report);
         }
         if Phase::of(report.id) != Some(Phase::Filter) {
             return self.read(report, whole);
@@ -80,13 +77,16 @@ impl MethodRun {
         self.tally.add(report);
         let trains = several(report, lengths);
         for train in &trains {
-            self.take_course(train);
+            self.take_long(train);
         }
         self.take_each(&trains, false)
     }
 
-    /// What a train that is long enough says of a token bucket.
-    fn take_course(&mut self, report: &TrainReport) {
+    /// What a train that is long enough says of a token bucket, and bounds.
+    fn take_long(&mut self, report: &TrainReport) {
+        if report.arrivals.len() >= LONG {
+            self.long.extend(Carried::of(report, arrived_ns));
+        }
         if report.arrivals.len() >= LEAST_BENDING {
             let tick = self.facts.receiver.clock_resolution;
             self.courses.extend(bucket::course(report, BucketSearchParams::default().min_ratio, tick));

@@ -14,9 +14,9 @@ impl Adaptive {
         let filtered = capprobe::filter(session);
         let decision = modes::decide(session, usize::MAX);
         let sure = decision.as_ref().is_some_and(modes::trains_suffice);
+        let idle = decision.as_ref().is_some_and(|decision| decision.loaded == Some(false));
         // Pairs that nearly all agree meet nobody, though a host that was held up may have spoiled
         // what else would say so.
-        let idle = decision.as_ref().is_some_and(|decision| decision.loaded == Some(false));
         let shared = session.narrow_is_loaded(1) == Some(true);
         let agree = decision.as_ref().is_some_and(|decision| decision.share > UNDISTURBED);
         let alone = idle || (agree && !shared);
@@ -95,7 +95,7 @@ impl Adaptive {
 }
 
 // Ours, all of them.
-/// Share of the pairs in one mode (ours: as a share that others' packets on one link seldom leave).
+/// Share of the pairs in one mode: others' packets seldom leave so many undisturbed.
 const UNDISTURBED: f64 = 0.8;
 const PAIRS_PER_FILTER: usize = 32;
 /// Sizes of pairs for the filter, before the full one: small ones meet empty queues more often, and

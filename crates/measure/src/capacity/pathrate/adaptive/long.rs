@@ -25,7 +25,7 @@ impl Adaptive {
         let says_little = is_quiet(session) && search.bent == 0 && search.excluded_octets < octets / LITTLE;
         let none = session.of(Phase::Bucket).next().is_none();
         // Stamps that blur each train would spoil the next as well.
-        let sharp = !is_blurred(session);
+        let sharp = wire_rate(session).is_some_and(|wire| !by_trains::blurred(session, wire));
         let spoiled = asked < SPOILED && sharp && (none || says_little);
         let more = asked == 0 || spoiled || (search.bent > 0 && !reported && asked < BUCKET_TRAINS);
         let packets = usize::try_from(octets / u64::from(session.full_size().max(1))).unwrap_or(usize::MAX);
@@ -110,12 +110,18 @@ impl Adaptive {
 /// only; `None` where the sender is hardly faster, or cannot pace it.
 fn bucket_pace(session: &MethodRun) -> Option<BitRate> {
     let full = session.full_size();
-    let wire = f64::from(session.framing().wire_octets(u32::from(full))) * 8e9 / gap_ns(session, full)?;
+    let wire = wire_rate(session)?;
     let pace = BitRate::from_bps_f64(BUCKET_PACE * session.ip_rate(wire))?;
     let coarse = by_trains::blurred(session, wire);
     let far = hosts::sent_share(session).is_some_and(|share| share * BUCKET_PACE < FAR_FASTER);
     let able = session.facts.max_paced_rate(full).is_none_or(|most| pace <= most);
     (coarse && far && able).then_some(pace)
+}
+
+/// The rate at which full packets follow one another so far, wire bit/s.
+fn wire_rate(session: &MethodRun) -> Option<f64> {
+    let full = session.full_size();
+    Some(f64::from(session.framing().wire_octets(u32::from(full))) * 8e9 / gap_ns(session, full)?)
 }
 
 /// Octets of the next train that looks for a bucket. What is left of a tenth of a megabyte; from 15
@@ -137,12 +143,6 @@ fn reach_octets(session: &MethodRun) -> u64 {
     let octets = (octets_per_ns * REACH_NS).clamp(0.0, BUCKET_OCTETS as f64) as u64;
     let least = if bent { shown_octets(session).clamp(SMALL_RUN_OCTETS / 2, BUCKET_OCTETS) } else { FAST_REACH_OCTETS };
     octets.max(least)
-}
-
-fn is_blurred(session: &MethodRun) -> bool {
-    let full = session.full_size();
-    let octets = f64::from(session.framing().wire_octets(u32::from(full)));
-    gap_ns(session, full).is_none_or(|gap| by_trains::blurred(session, octets * 8e9 / gap))
 }
 
 /// Whether short trains agreed, and no rounds followed.
