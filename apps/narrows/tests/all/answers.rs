@@ -5,6 +5,7 @@ use serde_json::Value;
 
 use crate::common;
 
+use crate::pasted::root;
 use common::{run, text};
 
 /// A path, the rules that write carries, free now, limit and do, and what must stand there.
@@ -31,7 +32,7 @@ const ROWS: [Row; 9] = [
 ];
 
 fn path(name: &str) -> std::path::PathBuf {
-    std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../plans/answers/{name}.toml"))
+    root().join(format!("plans/answers/{name}.toml"))
 }
 
 #[test]

@@ -23,11 +23,11 @@ pub(super) fn estimated(value: u64, low: u64, high: u64) -> String {
     format!("{about}{}{range}", rate_of(value, digits))
 }
 
-/// The interval of a row alone: ` (96.2-98.1 Mbit/s)`.
+/// The interval of a row alone: `96.2-98.1 Mbit/s`.
 pub(super) fn ends(row: &MetricRow) -> Option<String> {
     let (value, low, high) = (row.value?, row.low?, row.high?);
     let unit = BitRate::from_bps(unit_of(rounded(value, 3))).to_string();
-    Some(format!(" ({} {})", range(value, low, high, 3), unit.split(' ').next_back().unwrap_or_default()))
+    Some(format!("{} {}", range(value, low, high, 3), unit.split(' ').next_back().unwrap_or_default()))
 }
 
 /// A rate of three digits.

@@ -15,33 +15,31 @@ const UNUSED: f64 = 0.8;
 
 impl View<'_> {
     pub(super) fn limit(&self) -> Said {
-        let capacity = self.row(Metric::IpCapacity);
-        let available = self.row(Metric::AvailableIpCapacity);
-        if let Some(said) = self.limit_of_clock() {
-            return Some(said);
-        }
-        if let Some(is_sender) = self.limiting_end() {
-            let verb = if is_sender { "send" } else { "take" };
-            return Some(("l2", format!("{}, not the path: it could not {verb} more", self.end(is_sender))));
-        }
-        if let Some(said) = self.limit_of_bucket() {
-            return Some(said);
-        }
-        if let Some(said) = self.limit_of_size() {
-            return Some(said);
-        }
-        if let Some(said) = available.and_then(|row| self.limit_of_tcp(row)).or_else(|| self.limit_of_way_back()) {
-            return Some(said);
-        }
-        let share = available.filter(|row| row.verdict == BoundKind::Estimated).and_then(|row| {
-            let capacity = self.estimate(Metric::IpCapacity)?;
-            Some((row.high? as f64) < ALL * capacity.low? as f64)
-        });
-        match (share, self.estimate(Metric::IpCapacity)) {
+        self.limit_of_clock()
+            .or_else(|| self.limit_of_host())
+            .or_else(|| self.limit_of_bucket())
+            .or_else(|| self.limit_of_size())
+            .or_else(|| self.limit_of_tcp())
+            .or_else(|| self.limit_of_way_back())
+            .or_else(|| self.limit_of_links())
+    }
+
+    fn limit_of_host(&self) -> Said {
+        let is_sender = self.limiting_end()?;
+        let verb = if is_sender { "send" } else { "take" };
+        Some(("l2", format!("{}, not the path: it could not {verb} more", self.end(is_sender))))
+    }
+
+    /// Nothing else holds back: it is a link, or others' traffic on one.
+    fn limit_of_links(&self) -> Said {
+        let found = self.estimate(Metric::IpCapacity);
+        let free = self.estimate(Metric::AvailableIpCapacity);
+        let busy = free.zip(found).and_then(|(free, found)| Some((free.high? as f64) < ALL * found.low? as f64));
+        match (busy, found) {
             (Some(true), _) => Some(("l6", "other traffic on a link of the path".to_owned())),
             (_, Some(_)) => Some(("l7", format!("the path's slowest link; which one: narrows hops {}", self.host()))),
             // What was not asked for was not found either, and limits nothing.
-            (_, None) => capacity.map(|_| ("l8", "unknown: the capacity was not found".to_owned())),
+            (_, None) => self.row(Metric::IpCapacity).map(|_| ("l8", "unknown: the capacity was not found".to_owned())),
         }
     }
 
@@ -69,7 +67,7 @@ impl View<'_> {
         })
     }
 
-    pub(super) fn limit_of_bucket(&self) -> Said {
+    fn limit_of_bucket(&self) -> Said {
         let limits = self.findings().map(|found| found.tcp.limits.as_slice()).unwrap_or_default();
         let first = limits.first().copied();
         let row = self.row(Metric::IpCapacity)?;
@@ -101,7 +99,8 @@ impl View<'_> {
     }
 
     /// One connection does not use what is free.
-    fn limit_of_tcp(&self, available: &MetricRow) -> Said {
+    fn limit_of_tcp(&self) -> Said {
+        let available = self.row(Metric::AvailableIpCapacity)?;
         let tcp = self.row(Metric::TcpAchievableSingle)?.value?;
         let found = &self.findings()?.tcp;
         let factor = found.limits.first().copied()?;

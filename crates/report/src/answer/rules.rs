@@ -35,13 +35,13 @@ const OF_BUCKETS: [&str; 2] = ["shaped", "policed"];
 pub(super) fn lines(document: &Document, direction: Direction) -> Vec<AnswerLine> {
     let view = View { document, direction };
     let limit = view.limit();
-    let action = view.action(limit.as_ref().map(|(rule, _)| *rule));
+    let rule = limit.as_ref().map(|(rule, _)| *rule);
     let said = [
         (Topic::Carries, view.marked(Metric::IpCapacity, view.carries())),
         (Topic::FreeNow, view.marked(Metric::AvailableIpCapacity, view.free_now())),
         (Topic::Limit, limit),
-        (Topic::Do, action),
-        (Topic::Doubts, view.doubts()),
+        (Topic::Do, view.action(rule)),
+        (Topic::Doubts, view.doubts(rule)),
     ];
     of_direction(direction, said)
 }
@@ -161,7 +161,7 @@ impl<'a> View<'a> {
         if let Some(share) = self.share_free(row) {
             if share.reaches && share.value >= ALL {
                 return Some(match share.least {
-                    least if least >= UNSURE => ("f1", format!("all of it{}; no other traffic seen", ends(row)?)),
+                    least if least >= UNSURE => ("f1", format!("all of it ({}); no other traffic seen", ends(row)?)),
                     least if least >= NOTHING => ("f8", format!("at least {}; it may be all of it", rate(row.low?))),
                     _ => ("f8", "unclear: anything from nothing to all of it".to_owned()),
                 });
@@ -171,7 +171,7 @@ impl<'a> View<'a> {
             }
         }
         if self.stalled() {
-            return Some(("f8", format!("unclear,{}", ends(row)?.replace(['(', ')'], ""))));
+            return Some(("f8", format!("unclear, {}", ends(row)?)));
         }
         if row.caveats.iter().any(|caveat| caveat.id == "elastic_cross_traffic") {
             return Some(("f3", format!("{said} for one more sender; other traffic backed off")));
@@ -191,16 +191,15 @@ impl<'a> View<'a> {
         })
     }
 
-    fn doubts(&self) -> Said {
+    /// What is left to doubt beside a limit that this rule has told.
+    fn doubts(&self, limit: Option<&str>) -> Said {
         // What is sure all the same is no doubt.
         let own = |row: &&MetricRow| row.direction == self.direction && row.confidence != Some(Confidence::High);
-        let named = self.limit_of_bucket().is_some();
+        let of_limit = |caveat: &Remark| limit == Some("l3") && OF_BUCKETS.contains(&caveat.id.as_str());
         let mut count = 0;
         let mut worst: Option<(&MetricRow, &str)> = None;
         for row in self.document.metrics.iter().filter(own) {
-            for caveat in
-                row.caveats.iter().filter(|it| is_doubt(it) && !(named && OF_BUCKETS.contains(&it.id.as_str())))
-            {
+            for caveat in row.caveats.iter().filter(|caveat| is_doubt(caveat) && !of_limit(caveat)) {
                 count += 1;
                 let weight = |row: &MetricRow| row.confidence == Some(Confidence::Low);
                 if worst.is_none_or(|(other, _)| weight(row) && !weight(other)) {
