@@ -58,7 +58,13 @@ async fn filled(served: &Served) -> Vec<Agent> {
     failed.values.clear();
     agents[0].publish(&failed).await;
     while !stored(&soon(kept.next()).await.unwrap()).has(3) {}
+    soon(planned(served)).await;
     agents
+}
+
+/// Returns once the plans that the configuration asks for are written: its answer comes before.
+async fn planned(served: &Served) {
+    while served.ask("GET", "/api/v1/plan", json!({})).await.1["unwritten"] != 0 {}
 }
 
 async fn now(served: &Served) -> i64 {
