@@ -18,22 +18,30 @@ pub struct Carried {
     whole_ns: i64,
     /// Least delay of a packet.
     least_ns: i64,
+    /// Rate at which the later half of the packets arrived, bit/s; infinite if in no time.
+    later_bps: f64,
 }
 
 impl Carried {
     /// Of the packets of which `there` knows when they were there; `None` for fewer than two.
     pub fn of(report: &TrainReport, there: fn(&Arrival) -> Option<i64>) -> Option<Self> {
         let rows = report.arrivals.iter().filter_map(|row| Some((row.departed.nanos(), there(row)?, row.ip_octets)));
-        let (mut octets, mut count, mut began, mut ended, mut least) = (0u64, 0, i64::MAX, i64::MIN, i64::MAX);
-        for (departed, arrived, size) in rows {
-            octets += if count > 0 { u64::from(size) } else { 0 };
-            count += 1;
+        let rows: Vec<(i64, i64, u16)> = rows.collect();
+        let count = rows.len();
+        let (mut octets, mut later_octets, mut middle) = (0u64, 0u64, i64::MAX);
+        let (mut began, mut ended, mut least) = (i64::MAX, i64::MIN, i64::MAX);
+        for (place, (departed, arrived, size)) in rows.into_iter().enumerate() {
+            octets += if place > 0 { u64::from(size) } else { 0 };
+            later_octets += if place > count / 2 { u64::from(size) } else { 0 };
+            middle = if place == count / 2 { arrived } else { middle };
             began = began.min(departed);
             ended = ended.max(arrived);
             least = least.min(arrived.saturating_sub(departed));
         }
         let whole_ns = ended.saturating_sub(began);
-        (count > 1).then_some(Self { bits: 8.0 * octets as f64, whole_ns, least_ns: least })
+        let later_ns = ended.saturating_sub(middle);
+        let later_bps = if later_ns > 0 { 8e9 * later_octets as f64 / later_ns as f64 } else { f64::INFINITY };
+        (count > 1).then_some(Self { bits: 8.0 * octets as f64, whole_ns, least_ns: least, later_bps })
     }
 
     /// The least delay of several trains, ns: as near as they come to that of a packet that waits
@@ -46,6 +54,12 @@ impl Carried {
     /// where no time passed.
     pub fn fastest(all: impl IntoIterator<Item = Self>, base_ns: i64) -> Option<f64> {
         all.into_iter().map(|train| train.rate(base_ns)).reduce(f64::max).filter(|most| most.is_finite())
+    }
+
+    /// The rate at which the path carried it on and on, bit/s: what a token bucket lets through at
+    /// once speeds the first part of a train up, and not the later half.
+    pub fn sustained(&self, base_ns: i64) -> f64 {
+        self.rate(base_ns).min(self.later_bps)
     }
 
     /// IP bits that got there, but for the first packet's.
@@ -113,6 +127,15 @@ mod tests {
         let base = Carried::base([steady, held]).unwrap();
         assert!(held.rate(base) < 10e6, "{}", held.rate(base));
         assert!(held.rate(base) > 7e6);
+    }
+
+    #[test]
+    fn what_a_bucket_lets_through_at_once_is_not_carried_on() {
+        // Two packets at once, then one each millisecond, which is 10 Mbit/s.
+        let bucket = carried(&[(0, 5_000), (0, 5_001), (0, 6_000), (0, 7_000), (0, 8_000), (0, 9_000), (0, 10_000)]);
+        let base = Carried::base([bucket]).unwrap();
+        assert!((bucket.rate(base) - 12e6).abs() < 1.0, "{}", bucket.rate(base));
+        assert!((bucket.sustained(base) - 10e6).abs() < 1.0, "{}", bucket.sustained(base));
     }
 
     #[test]

@@ -96,13 +96,15 @@ fn as_long_trains(session: &MethodRun, estimate: Estimate) -> Estimate {
     }
 }
 
-/// The highest rate at which one of the longest trains was carried, whole or not, bit/s. Of shorter
-/// ones a bucket lets more through at once, so that they bound nothing that longer ones contradict.
+/// The highest rate at which one of the longest trains was carried on and on, whole or not, bit/s.
+/// Of shorter ones a bucket lets more through at once, so that they bound nothing that longer ones
+/// contradict.
 fn long_carried(session: &MethodRun) -> Option<f64> {
     let short = session.samples.iter().filter_map(|sample| sample.carried);
     let base = Carried::base(session.long.iter().copied().chain(short))?;
     let longest = session.long.iter().map(Carried::bits).fold(0.0, f64::max);
-    Carried::fastest(session.long.iter().copied().filter(|train| train.bits() >= longest / 2.0), base)
+    let long = session.long.iter().filter(|train| train.bits() >= longest / 2.0);
+    long.map(|train| train.sustained(base)).reduce(f64::max).filter(|most| most.is_finite())
 }
 
 /// The highest rate at which a train was carried, from its first departure to its last arrival less
