@@ -51,11 +51,12 @@ impl Network {
         &self.names[host.0 as usize]
     }
 
-    /// An end of a link as text: the host's name, or the router's address.
+    /// An end of a link as text: the host's name, the router's address, or whose network it is.
     pub(crate) fn place(&self, place: Place) -> String {
         match place {
             Place::Host(host) => self.name(host).to_string(),
             Place::Router(address) => address.to_string(),
+            Place::Lan(router) => format!("network of {router}"),
         }
     }
 
@@ -78,13 +79,13 @@ impl Network {
         self.pair(source, target).is_some_and(|pair| self.graph.route(pair).is_some())
     }
 
-    /// The links between routers on the way: those that end at a host are excluded by the host.
+    /// The links on the way that end at no host: those are excluded by the host.
     pub(crate) fn shared_links(&self, source: &Name, target: &Name) -> Vec<u64> {
         let route = self.pair(source, target).and_then(|pair| self.graph.route(pair));
         let links = route.map_or(&[][..], |route| &route.links);
         let between = |link: &&LinkIndex| {
             let link = self.graph.links()[link.0 as usize];
-            matches!((link.from, link.to), (Place::Router(_), Place::Router(_)))
+            ![link.from, link.to].iter().any(|end| matches!(end, Place::Host(_)))
         };
         links.iter().filter(between).map(|link| self.id(*link)).collect()
     }

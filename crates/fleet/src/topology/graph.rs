@@ -39,6 +39,9 @@ pub enum Place {
     /// A router: where a link begins its smallest known address, where a link ends the one that
     /// answered.
     Router(IpAddr),
+    /// The network between hosts and their router, of which the smallest known address stands here;
+    /// where hosts reach one another without it.
+    Lan(IpAddr),
 }
 
 /// A link of a [`Graph`], in one direction.
@@ -96,8 +99,9 @@ impl Graph {
     pub fn new(traces: &[Trace], aliases: &Aliases) -> Self {
         let mut indexes = BTreeMap::new();
         let mut graph = Self::default();
+        let lans = lans(traces, aliases);
         for trace in traces {
-            let Some(links) = links_of(trace, aliases) else {
+            let Some(links) = links_of(trace, aliases, &lans) else {
                 graph.routes.remove(&trace.pair);
                 continue;
             };
@@ -199,8 +203,29 @@ impl Graph {
     }
 }
 
+/// The routers of hosts that reach other hosts of the same router without it. Such hosts have one
+/// link to the network that they share with it, whomever they speak to.
+fn lans(traces: &[Trace], aliases: &Aliases) -> BTreeMap<HostIndex, IpAddr> {
+    // `None` for a host whose first router is not always the same one, or does not answer.
+    let mut first: BTreeMap<HostIndex, Option<IpAddr>> = BTreeMap::new();
+    for trace in traces.iter().filter(|trace| !trace.responders.is_empty()) {
+        let router = trace.responders[0].map(|address| aliases.router(address));
+        first
+            .entry(trace.pair.source)
+            .and_modify(|known| *known = known.filter(|_| *known == router))
+            .or_insert(router);
+    }
+    let router = |host: HostIndex| first.get(&host).copied().flatten();
+    let direct = traces.iter().filter(|trace| trace.responders.is_empty());
+    let both = |pair: Pair| router(pair.source).filter(|one| router(pair.target) == Some(*one)).map(|one| (pair, one));
+    direct
+        .filter_map(|trace| both(trace.pair))
+        .flat_map(|(pair, router)| [(pair.source, router), (pair.target, router)])
+        .collect()
+}
+
 /// The links of a trace; `None` if it passes one router twice.
-fn links_of(trace: &Trace, aliases: &Aliases) -> Option<Vec<Link>> {
+fn links_of(trace: &Trace, aliases: &Aliases, lans: &BTreeMap<HostIndex, IpAddr>) -> Option<Vec<Link>> {
     let mut routers = BTreeSet::new();
     let mut links = Vec::new();
     let mut from = Place::Host(trace.pair.source);
@@ -218,13 +243,30 @@ fn links_of(trace: &Trace, aliases: &Aliases) -> Option<Vec<Link>> {
         (from, silent) = (Place::Router(router), 0);
     }
     links.push(Link { from, silent, to: Place::Host(trace.pair.target) });
-    Some(links)
+    Some(links.into_iter().flat_map(|link| through_lan(link, aliases, lans)).collect())
+}
+
+/// A link by way of the network that it crosses, if that is known.
+fn through_lan(link: Link, aliases: &Aliases, lans: &BTreeMap<HostIndex, IpAddr>) -> Vec<Link> {
+    let lan = |place: Place| match place {
+        Place::Host(host) => lans.get(&host).copied(),
+        Place::Router(address) => Some(aliases.router(address)),
+        Place::Lan(_) => None,
+    };
+    let routers = matches!((link.from, link.to), (Place::Router(_), Place::Router(_)));
+    match lan(link.from).filter(|one| link.silent == 0 && !routers && lan(link.to) == Some(*one)) {
+        Some(router) => {
+            let between = Place::Lan(router);
+            vec![Link { to: between, ..link }, Link { from: between, ..link }]
+        }
+        None => vec![link],
+    }
 }
 
 fn router_address(place: Place) -> Option<IpAddr> {
     match place {
         Place::Router(address) => Some(address),
-        Place::Host(_) => None,
+        Place::Host(_) | Place::Lan(_) => None,
     }
 }
 
@@ -267,6 +309,29 @@ mod tests {
         let core_segment = &graph.segments()[route.segments[1].0 as usize];
         assert_eq!((core_segment.links.len(), core_segment.pairs.len()), (2, 3));
         assert_eq!(graph.segment_of(core_segment.links[1]), Some(route.segments[1]));
+    }
+
+    #[test]
+    fn hosts_that_share_a_network_have_one_link_to_it() {
+        let (a, b, router) = ("10.1.0.254", "10.2.0.254", "10.9.0.1");
+        let mut aliases = Aliases::default();
+        for (one, other) in [(a, "10.9.0.2"), (b, router)] {
+            aliases.same_router(one.parse().unwrap(), other.parse().unwrap());
+        }
+        // Hosts 0 and 1 share a network, 2 and 3 stand alone behind another router.
+        let away = [trace(0, 2, &[a, router]), trace(1, 3, &[a, router]), trace(2, 0, &[b, "10.9.0.2"])];
+        let back = trace(3, 1, &[b, "10.9.0.2"]);
+        let graph = Graph::new(&[&away[..], &[back.clone(), trace(0, 1, &[]), trace(1, 0, &[])]].concat(), &aliases);
+        let links = |source, target| graph.route(pair(source, target)).unwrap().links.clone();
+        assert_eq!(links(0, 1)[0], links(0, 2)[0], "a host's own link");
+        assert_eq!(links(0, 1)[1], *links(3, 1).last().unwrap(), "the other's");
+        assert_eq!((links(0, 1).len(), links(0, 2).len(), links(2, 0).len()), (2, 4, 4));
+        // What leads from the network to the router and on is one segment: no pair tells its parts.
+        assert_eq!(graph.segment_of(links(0, 2)[1]), graph.segment_of(links(0, 2)[2]));
+        assert_ne!(graph.segment_of(links(0, 2)[0]), graph.segment_of(links(0, 2)[1]));
+        // Where nobody is reached without the router, nothing is known of a network.
+        let apart = Graph::new(&[&away[..], &[back]].concat(), &aliases);
+        assert_eq!(apart.route(pair(0, 2)).unwrap().links.len(), 3);
     }
 
     #[test]
