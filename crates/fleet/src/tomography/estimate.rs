@@ -56,6 +56,9 @@ pub struct Estimate {
 pub(super) struct Run {
     pub(super) log: f64,
     pub(super) spread: f64,
+    /// Downwards and upwards: an interval need not be even.
+    below: f64,
+    above: f64,
     pub(super) claim: Claim,
 }
 
@@ -192,7 +195,7 @@ impl Estimate {
     }
 
     fn candidates(&self, graph: &Graph, pair: Pair, log: Run) -> Vec<SegmentIndex> {
-        let highest = log.log + Z_MISS * log.spread;
+        let highest = log.log + Z_MISS * log.above;
         let segments = graph.route(pair).map_or(&[][..], |route| &route.segments);
         let mut candidates: Vec<_> =
             segments.iter().copied().filter(|segment| self.bound(*segment) <= highest).collect();
@@ -239,7 +242,7 @@ impl Estimate {
         let segments = graph.route(pair).map_or(&[][..], |route| &route.segments);
         let weight = |segment: &SegmentIndex| {
             let lower = self.lower[segment.0 as usize];
-            let slower = normal_upper_tail((lower.top - log.log) / lower.top_spread.hypot(log.spread));
+            let slower = normal_upper_tail((lower.top - log.log) / lower.top_spread.hypot(log.above));
             // Its own run must not vouch for itself.
             let others = self.values.get(segment).and_then(|pool| pool.without(log));
             slower * others.map_or(1.0 / RANGE, |pool| pool.density(log))
@@ -250,8 +253,8 @@ impl Estimate {
 
 impl Run {
     fn of(reading: &Reading) -> Option<Self> {
-        let (log, spread) = reading.log()?;
-        Some(Self { log, spread, claim: reading.claim })
+        let (log, [below, above]) = reading.log()?;
+        Some(Self { log, spread: f64::midpoint(below, above), below, above, claim: reading.claim })
     }
 }
 
@@ -304,9 +307,9 @@ fn lower_bounds(graph: &Graph, runs: &BTreeMap<Pair, Run>) -> Vec<Lower> {
         let z = normal_quantile(1.0 - MISS / runs.len().max(1) as f64).unwrap_or(Z_MISS);
         let mut lower = Lower { bound: f64::NEG_INFINITY, top: f64::NEG_INFINITY, top_spread: 1.0, by: None };
         for (pair, run) in runs {
-            if run.log - z * run.spread > lower.bound {
-                let bound = run.log - z * run.spread;
-                lower = Lower { bound, top: run.log, top_spread: run.spread, by: Some(pair) };
+            let bound = run.log - z * run.below;
+            if bound > lower.bound {
+                lower = Lower { bound, top: run.log, top_spread: run.below, by: Some(pair) };
             }
         }
         lower

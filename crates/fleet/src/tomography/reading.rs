@@ -42,13 +42,15 @@ pub struct HopsFinding {
 }
 
 impl Reading {
-    /// `ln` of the value in bit/s, and its standard deviation; `None` if nothing passed.
-    pub(super) fn log(&self) -> Option<(f64, f64)> {
+    /// `ln` of the value in bit/s, and its standard deviations downwards and upwards; `None` if
+    /// nothing passed.
+    pub(super) fn log(&self) -> Option<(f64, [f64; 2])> {
         let (value, low, high) = (self.value.as_f64(), self.low.as_f64(), self.high.as_f64());
         if value <= 0.0 || low <= 0.0 || high < low {
             return None;
         }
-        Some((value.ln(), ((high / low).ln() / (2.0 * Z_90)).max(LEAST_SPREAD)))
+        let side = |ratio: f64| (ratio.ln() / Z_90).max(LEAST_SPREAD);
+        Some((value.ln(), [side(value / low), side(high / value)]))
     }
 }
 
@@ -74,11 +76,12 @@ mod tests {
             low: BitRate::from_mbps(90),
             high: BitRate::from_mbps(110),
         };
-        // ln(110 / 90) / 3.29, worked by hand.
-        let (log, spread) = reading.log().unwrap();
-        assert!((log - 18.420_681).abs() < 1e-6 && (spread - 0.060_994).abs() < 1e-5, "{log} {spread}");
+        // ln(100 / 90) / 1.645 and ln(110 / 100) / 1.645, worked by hand.
+        let (log, [below, above]) = reading.log().unwrap();
+        assert!((log - 18.420_681).abs() < 1e-6, "{log}");
+        assert!((below - 0.064_049).abs() < 1e-5 && (above - 0.057_940).abs() < 1e-5, "{below} {above}");
         (reading.low, reading.high) = (reading.value, reading.value);
-        assert!((reading.log().unwrap().1 - LEAST_SPREAD).abs() < 1e-12);
+        assert!(reading.log().unwrap().1.iter().all(|spread| (spread - LEAST_SPREAD).abs() < 1e-12));
         reading.low = BitRate::from_mbps(0);
         assert!(reading.log().is_none());
     }
