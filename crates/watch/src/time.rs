@@ -89,6 +89,12 @@ impl WallTime {
         Self(self.0.saturating_add_unsigned(nanos(time) / 1_000_000))
     }
 
+    /// This instant less `time`.
+    #[must_use]
+    pub fn before(self, time: Duration) -> Self {
+        Self(self.0.saturating_sub_unsigned(nanos(time) / 1_000_000))
+    }
+
     /// The time since `earlier`; zero if `earlier` is the later one.
     pub fn since(self, earlier: Self) -> Duration {
         Duration::from_millis(u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0))

@@ -21,6 +21,8 @@ pub(crate) trait Keep: Send {
     fn sample(&mut self, _target: TargetId, _signal: Signal, _basis: Basis, _sample: Sample) {}
     /// A minute of pulses. Never blocks.
     fn pulses(&mut self, _target: TargetId, _minute: PulseMinute) {}
+    /// One pulse, when it was sent, and its round trip: `None` if it was lost.
+    fn pulse(&mut self, _target: TargetId, _at: WallTime, _round_trip: Option<Duration>) {}
     /// A job starts; on disk when it returns.
     fn run_began(&mut self, _run: Run) {}
     /// A job ended.

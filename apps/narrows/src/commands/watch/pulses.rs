@@ -14,9 +14,9 @@ use narrows_net::via::Via;
 use narrows_store::records::PulseMinute;
 use narrows_watch::detect::PulseBlock;
 use narrows_watch::schedule::TargetId;
-use narrows_watch::{BootTime, WallTime};
+use narrows_watch::{BootTime, Moment, WallTime};
 
-use self::collect::{Closed, Collector};
+use self::collect::{Closed, Collector, One};
 use super::clocks;
 
 /// What the thread is asked.
@@ -37,6 +37,8 @@ pub(super) enum Heard {
     Block { at: WallTime, block: PulseBlock, silent: Duration },
     /// A minute.
     Minute(PulseMinute),
+    /// One, when it was sent, and its round trip; `None` if no answer came in time.
+    One { at: WallTime, round_trip: Option<Duration> },
 }
 
 /// The pulses of one target.
@@ -66,8 +68,12 @@ pub(super) fn run(asked: &Receiver<Asked>, heard: impl Fn(TargetId, Heard) -> bo
         let now_ns = clock::now_ns();
         let now = clocks::now();
         for (target, followed) in &mut all {
-            followed.collect();
+            let mut ones = followed.collect(now);
             followed.choose(now_ns);
+            ones.extend(followed.collector.lost(now));
+            if !ones.into_iter().all(|(at, round_trip)| heard(*target, Heard::One { at, round_trip })) {
+                return;
+            }
             if followed.next_ns <= now_ns {
                 followed.send(now_ns, now.boot);
             }
@@ -120,15 +126,21 @@ fn take(all: &mut BTreeMap<TargetId, Followed>, asked: Asked) {
 }
 
 impl Followed {
-    fn collect(&mut self) {
+    /// Takes the answers in, and returns those of the way that counts, or may come to count.
+    fn collect(&mut self, now: Moment) -> Vec<One> {
+        let mut ones = Vec::new();
         for (way, pulse) in self.ways.iter_mut().enumerate() {
             for answer in pulse.collect(LONGEST_WAIT) {
                 self.answered[way] = true;
                 if self.chosen == Some(way) {
                     self.collector.answered(answer.number, answer.round_trip);
                 }
+                if self.chosen.unwrap_or(0) == way && !self.loaded {
+                    ones.push((now.wall.before(answer.round_trip), Some(answer.round_trip)));
+                }
             }
         }
+        ones
     }
 
     /// The best way that is answered; after some time without any, the best one, whose losses

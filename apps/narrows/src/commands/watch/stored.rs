@@ -84,6 +84,10 @@ impl Keep for Stored {
         self.writer.pulses(target, minute);
     }
 
+    fn pulse(&mut self, target: TargetId, at: WallTime, round_trip: Option<Duration>) {
+        self.live.pulse(self.name(target), at, round_trip);
+    }
+
     fn run_began(&mut self, run: Run) {
         self.live.run(self.name(run.target), &run);
         self.check(self.writer.run_began(&run));

@@ -22,6 +22,7 @@ impl Engine {
     pub(super) fn heard(&mut self, id: TargetId, heard: Heard, now: Moment) {
         match heard {
             Heard::Minute(minute) => self.minute(id, minute, now),
+            Heard::One { at, round_trip } => self.keep.pulse(id, at, round_trip),
             Heard::Block { at, block, silent } => {
                 self.silent(id, silent, now);
                 self.observe(id, Observation::PulseBlock(block), at, now);

@@ -27,6 +27,9 @@ pub(in super::super) enum Closed {
     Minute(PulseMinute),
 }
 
+/// When a pulse was sent, and its round trip; `None` if it was lost.
+pub(super) type One = (WallTime, Option<Duration>);
+
 /// Pulses that were sent lately.
 #[derive(Debug, Default)]
 pub(in super::super) struct Collector {
@@ -38,6 +41,8 @@ pub(in super::super) struct Collector {
     blocks_until: BootTime,
     minutes_until: BootTime,
     last_answer: Option<BootTime>,
+    /// Pulses that were sent by then are known to be answered or lost.
+    known_until: BootTime,
 }
 
 /// Part of the wall clock: its number since 1970, and where it lies on the boot-time clock.
@@ -70,6 +75,16 @@ impl Collector {
             *answer = Some(round_trip);
             self.last_answer = self.last_answer.max(Some(*at));
         }
+    }
+
+    /// When those were sent that no answer to has come in time, since it was asked before.
+    pub(super) fn lost(&mut self, now: Moment) -> Vec<One> {
+        let until = BootTime::from_millis(now.boot.millis().saturating_sub(nanos(WAIT) / 1_000_000));
+        let gone =
+            self.pulses.values().filter(|(at, answer)| answer.is_none() && (self.known_until..until).contains(at));
+        let lost = gone.map(|(at, _)| (now.wall.before(now.boot.since(*at)), None)).collect();
+        self.known_until = until.max(self.known_until);
+        lost
     }
 
     /// What is complete at `now`: late answers are waited for.
@@ -213,6 +228,22 @@ mod tests {
             .map(|minute| (minute.minute.millis() / 1000, minute.sent, minute.lost, minute.round_trips_ns.len()))
             .collect();
         assert_eq!(minutes, [(600, 60, 1, 59), (660, 60, 0, 60)]);
+    }
+
+    #[test]
+    fn each_lost_pulse_is_told_once() {
+        let mut collector = Collector::default();
+        let mut told = Vec::new();
+        for second in 600_u32..664 {
+            collector.sent(second, boot(second.into()), second == 620);
+            if second % 10 != 0 {
+                collector.answered(second, Duration::from_millis(9));
+            }
+            told.extend(collector.lost(at(second.into())));
+        }
+        let seconds: Vec<_> = told.iter().map(|(at, round_trip)| (at.millis() / 1000, *round_trip)).collect();
+        // The one beside a job says nothing; the last one may still be answered.
+        assert_eq!(seconds, [600, 610, 630, 640, 650, 660].map(|second| (second, None)));
     }
 
     #[test]
