@@ -21,8 +21,9 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use narrows_diagnose::advice::HostEnvironment;
+use narrows_probe::outcome::Reason;
 use narrows_probe::probes::{Probe, Train, TrainId};
-use narrows_probe::{Answering, Event, HostFacts, PathFacts, Refusal, World};
+use narrows_probe::{Answering, Event, HostFacts, Measured, PathFacts, Refusal, World};
 use narrows_units::{Sender, Stamp};
 use narrows_wire::{ClientMessage, Direction, LightMeter, ServerMessage, SessionLimits, SlotKind};
 
@@ -33,6 +34,7 @@ use crate::clock::{self, nanos};
 use crate::error::{Error, PeerError};
 use crate::errors::ErrorQueue;
 use crate::host::{self, Environment, Interface};
+use crate::path_mtu;
 use crate::socket::ProbeSocket;
 use crate::spacing::Spacing;
 
@@ -345,6 +347,11 @@ impl World for SocketWorld {
             }
             Probe::Capture(_) => Ok(Event::Refused(Refusal::NotOffered)),
         }
+    }
+
+    /// Packets above a path MTU that was found are not answered, though the interface sends them.
+    fn concluded(&mut self, measured: &Measured, _stopped: Option<&Reason>) {
+        self.path_mtu = path_mtu::after(self.path_mtu, measured);
     }
 
     fn rest(&mut self) -> Result<(), Error> {

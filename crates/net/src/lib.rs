@@ -29,6 +29,7 @@ pub mod names;
 #[cfg(feature = "tls")]
 pub mod ndt7;
 pub mod pace;
+mod path_mtu;
 mod pending_connections;
 mod poll_interval;
 pub mod receive;

@@ -22,8 +22,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::time::Duration;
 
+use narrows_probe::outcome::Reason;
 use narrows_probe::probes::{Fate, HopReplyKind, Train, TrainId, TrainReport};
-use narrows_probe::{AnswerLimit, Event, HostFacts, PathFacts, Probe, Refusal, World};
+use narrows_probe::{AnswerLimit, Event, HostFacts, Measured, PathFacts, Probe, Refusal, World};
 use narrows_units::{Sender, Stamp};
 use narrows_wire::Psk;
 use narrows_wire::stamp::ErrorEstimate;
@@ -35,6 +36,7 @@ use crate::clock;
 use crate::error::{CallerError, Error, PathError, PeerError};
 use crate::errors::ErrorQueue;
 use crate::host::{self, Environment, Interface};
+use crate::path_mtu;
 use crate::socket::{Kind, ProbeSocket, SocketOptions};
 use crate::thread_scheduling::ThreadScheduling;
 use crate::via::Via;
@@ -399,6 +401,11 @@ impl World for SingleEndedWorld {
             clock::sleep_until_ns(until.nanos().min(clock::now_ns() + POLL_NS));
         }
         Ok(())
+    }
+
+    /// Packets above a path MTU that was found are not answered, though the interface sends them.
+    fn concluded(&mut self, measured: &Measured, _stopped: Option<&Reason>) {
+        self.path_mtu = path_mtu::after(self.path_mtu, measured);
     }
 
     fn stop_requested(&self) -> bool {
