@@ -404,7 +404,7 @@ impl World for SingleEndedWorld {
     }
 
     /// Packets above a path MTU that was found are not answered, though the interface sends them.
-    fn concluded(&mut self, measured: &Measured, _stopped: Option<&Reason>) {
+    fn concluded(&mut self, measured: &Measured, _stopped: Option<&narrows_probe::outcome::Reason>) {
         self.path_mtu = path_mtu::after(self.path_mtu, measured);
     }
 

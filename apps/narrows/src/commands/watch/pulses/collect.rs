@@ -231,17 +231,17 @@ mod tests {
     }
 
     #[test]
-    fn each_lost_pulse_is_told_once() {
+    fn each_lost_pulse_is_said_once() {
         let mut collector = Collector::default();
-        let mut told = Vec::new();
+        let mut lost = Vec::new();
         for second in 600_u32..664 {
             collector.sent(second, boot(second.into()), second == 620);
             if second % 10 != 0 {
                 collector.answered(second, Duration::from_millis(9));
             }
-            told.extend(collector.lost(at(second.into())));
+            lost.extend(collector.lost(at(second.into())));
         }
-        let seconds: Vec<_> = told.iter().map(|(at, round_trip)| (at.millis() / 1000, *round_trip)).collect();
+        let seconds: Vec<_> = lost.iter().map(|(at, round_trip)| (at.millis() / 1000, *round_trip)).collect();
         // The one beside a job says nothing; the last one may still be answered.
         assert_eq!(seconds, [600, 610, 630, 640, 650, 660].map(|second| (second, None)));
     }
