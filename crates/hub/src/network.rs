@@ -115,6 +115,26 @@ pub(crate) mod tests {
     }
 
     #[test]
+    fn hosts_without_a_router_in_between_share_a_network() {
+        let addresses = [("a", "10.1.0.1"), ("b", "10.1.0.2"), ("c", "10.2.0.1")];
+        let addresses = addresses.map(|(host, address)| (name(host), address.parse().unwrap())).into();
+        let far = |source: &str, target: &str| seen(source, target, &["10.1.0.254", "10.9.0.1"]);
+        let back = |target: &str| seen("c", target, &["10.2.0.254", "10.1.0.254"]);
+        let routes = [far("a", "c"), far("b", "c"), back("a"), back("b"), seen("a", "b", &["10.1.0.2"])];
+        let network = Network::new(&routes, &addresses);
+        let ends = |source: &str, target: &str| {
+            let pair = network.pair(&name(source), &name(target)).unwrap();
+            let links = network.graph.route(pair).unwrap().links.iter();
+            links.map(|link| network.place(network.graph.links()[link.0 as usize].to)).collect::<Vec<_>>()
+        };
+        assert_eq!(ends("a", "b"), ["network of 10.1.0.254", "b"]);
+        assert_eq!(ends("a", "c")[..2], ["network of 10.1.0.254", "10.1.0.254"]);
+        assert_eq!(ends("c", "b")[2..], ["network of 10.1.0.254", "b"]);
+        // Loads of two pairs that use different links of one network may run side by side.
+        assert!(network.shared_links(&name("a"), &name("b")).is_empty());
+    }
+
+    #[test]
     fn a_link_keeps_its_number_whoever_else_is_there() {
         let (a, b) = (name("a"), name("b"));
         let one = seen("a", "b", &["10.0.0.1", "10.0.1.1", "10.0.9.9"]);

@@ -36,7 +36,6 @@ use crate::clock;
 use crate::error::{CallerError, Error, PathError, PeerError};
 use crate::errors::ErrorQueue;
 use crate::host::{self, Environment, Interface};
-use crate::path_mtu;
 use crate::socket::{Kind, ProbeSocket, SocketOptions};
 use crate::thread_scheduling::ThreadScheduling;
 use crate::via::Via;
@@ -405,7 +404,7 @@ impl World for SingleEndedWorld {
 
     /// Packets above a path MTU that was found are not answered, though the interface sends them.
     fn concluded(&mut self, measured: &Measured, _stopped: Option<&narrows_probe::outcome::Reason>) {
-        self.path_mtu = path_mtu::after(self.path_mtu, measured);
+        self.path_mtu = crate::path_mtu::after(self.path_mtu, measured);
     }
 
     fn stop_requested(&self) -> bool {

@@ -163,11 +163,15 @@ fn resolved(address: &str) -> Option<SocketAddr> {
     address.to_socket_addrs().ok()?.next()
 }
 
-/// The routers that answered, without the host itself.
+/// The routers that answered, without the host itself unless it is reached through none: a way
+/// without hops was not traced.
 fn hops(traced: &route::Traced, host: IpAddr) -> Vec<Hop> {
     let mut hops: Vec<Hop> = traced.route.iter().map(|hop| Hop { address: hop.first().copied() }).collect();
     if hops.last().is_some_and(|last| last.address == Some(host)) || traced.reached {
         hops.pop();
+    }
+    if hops.is_empty() && traced.reached {
+        hops.push(Hop { address: Some(host) });
     }
     hops
 }
@@ -230,7 +234,8 @@ mod tests {
             hops(&traced(hops_met, reached), address(9)).iter().map(|hop| hop.address).collect::<Vec<_>>()
         };
         assert_eq!(found(&[Some(1), None, Some(9)], true), [Some(address(1)), None]);
-        assert_eq!(found(&[Some(9)], true), []);
+        assert_eq!(found(&[Some(9)], true), [Some(address(9))], "nobody in between, and that is known");
+        assert_eq!(found(&[], false), [], "nothing is known");
         assert_eq!(found(&[Some(1), None], false), [Some(address(1)), None]);
     }
 }
