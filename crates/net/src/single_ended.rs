@@ -22,7 +22,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::time::Duration;
 
-use narrows_probe::outcome::Reason;
 use narrows_probe::probes::{Fate, HopReplyKind, Train, TrainId, TrainReport};
 use narrows_probe::{AnswerLimit, Event, HostFacts, Measured, PathFacts, Probe, Refusal, World};
 use narrows_units::{Sender, Stamp};
