@@ -88,11 +88,16 @@ fn as_carried(session: &MethodRun, estimate: Estimate) -> Result<Estimate, Reaso
     Ok(if bound { no_more_than(most, estimate) } else { estimate })
 }
 
-/// No bound is above what long trains were carried at.
+/// No bound is above what long trains were carried at. Where a bucket is on the path, a value
+/// several times as much is the rate of what the bucket lets through at once.
 fn as_long_trains(session: &MethodRun, estimate: Estimate) -> Estimate {
-    match long_carried(session).filter(|_| estimate.verdict() == BoundKind::LowerBound) {
-        Some(most) => no_more_than(most, estimate),
-        None => estimate,
+    let Some(most) = long_carried(session) else { return estimate };
+    let shaped = estimate.caveats.contains(&Caveat::Shaped);
+    let peak = shaped && estimate.rate().is_some_and(|rate| rate.low.as_f64() > SEVERAL * most);
+    match estimate.verdict() {
+        BoundKind::LowerBound => no_more_than(most, estimate),
+        _ if peak => no_more_than(most, uncertain(estimate.at_least(Limit::Path).caveat(Caveat::NotConverged))),
+        _ => estimate,
     }
 }
 
