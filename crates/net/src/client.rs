@@ -325,6 +325,7 @@ impl World for SocketWorld {
             sender: sender.clone(),
             receiver: receiver.clone(),
             rate_cap: None,
+            octet_budget: None,
             answering: Answering::Server,
             answer_limit: None,
         }

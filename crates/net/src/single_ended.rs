@@ -375,6 +375,7 @@ impl World for SingleEndedWorld {
             sender: self.near.clone(),
             receiver,
             rate_cap: None,
+            octet_budget: None,
             answering: self.options.via.answering(),
             answer_limit: self.answer_limit(),
         }

@@ -11,6 +11,7 @@ use crate::world::{run, watch};
 
 /// What a world tells an estimator.
 #[derive(Debug, Clone, PartialEq)]
+#[expect(clippy::large_enum_variant, reason = "a run begins once: a box would save nothing")]
 pub enum Event {
     /// The run begins; always the first event, and only that.
     Started(PathFacts),

@@ -165,6 +165,9 @@ pub struct PathFacts {
     pub receiver: HostFacts,
     /// Highest IP-layer rate that the user allows over any 100 ms.
     pub rate_cap: Option<BitRate>,
+    /// IP octets that this run may send in all, where its bounds are known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub octet_budget: Option<u64>,
     /// What answers at the peer.
     #[serde(default)]
     pub answering: Answering,
@@ -184,6 +187,7 @@ impl PathFacts {
             sender: HostFacts::ideal(),
             receiver: HostFacts::ideal(),
             rate_cap: None,
+            octet_budget: None,
             answering: Answering::Server,
             answer_limit: None,
         }

@@ -155,6 +155,7 @@ fn carry<W: World>(
     let mut meter = Meter::new(budget, world.now());
     let mut facts = world.facts();
     facts.rate_cap = [facts.rate_cap, budget.peak].into_iter().flatten().min();
+    facts.octet_budget = Some(budget.octets);
     let cap = facts.rate_cap;
     let mut event = Event::Started(facts);
     loop {

@@ -202,6 +202,7 @@ fn path_facts(scenario: &Scenario, way: PathDirection) -> PathFacts {
         sender: host_facts(sender, path_mtu),
         receiver: host_facts(receiver, path_mtu),
         rate_cap: None,
+        octet_budget: None,
         answering: Answering::Server,
         answer_limit: None,
     }

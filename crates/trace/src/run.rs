@@ -30,6 +30,7 @@ impl Run {
         let header = &self.header;
         let mut facts = header.facts.clone();
         facts.rate_cap = [facts.rate_cap, header.budget.peak].into_iter().flatten().min();
+        facts.octet_budget = Some(header.budget.octets);
         let rows = self.exchanges.iter().enumerate().filter_map(|(index, exchange)| {
             let (Request::Probe(asked), Ok(reported)) = (&exchange.asked, exchange.answer.event()) else {
                 return None;

@@ -77,6 +77,8 @@ static INFO: MethodInfo = MethodInfo {
 /// told to stop: shares of what the trains will cost (ours).
 const CAPACITY_OCTETS: &str = "600 kB";
 const CAPACITY_MOST: u64 = 5_000_000;
+/// And one octet of so many that the run may send: the question is what is available.
+const CAPACITY_SHARE: u64 = 4;
 const CAPACITY_TIME: Duration = Duration::from_secs(3);
 /// Parameters that say what the capacity would, or ask for something else than the usual run.
 const NO_CAPACITY: [&str; 6] = ["narrow", "capacity", "start", "mode", "octets", "trains"];
@@ -137,7 +139,8 @@ impl Joined {
         let answered = facts.answering == Answering::Server;
         match self.capacity.as_mut().filter(|_| answered) {
             Some(capacity) => {
-                self.under_way = UnderWay::Capacity { left: CAPACITY_MOST, until: now + CAPACITY_TIME };
+                let most = facts.octet_budget.map_or(CAPACITY_MOST, |all| CAPACITY_MOST.min(all / CAPACITY_SHARE));
+                self.under_way = UnderWay::Capacity { left: most, until: now + CAPACITY_TIME };
                 let step = capacity.step(now, Event::Started(facts));
                 self.after_capacity(now, step, false)
             }
