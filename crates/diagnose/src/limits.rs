@@ -172,11 +172,14 @@ fn streams(reports: &[TransferReport]) -> f64 {
 /// Connections stand, and were open for small packets; but no full segment was ever acknowledged,
 /// though sent again and again.
 fn unheard(seen: &TransferSamples<'_>) -> bool {
-    let mut last = seen.reports.iter().flat_map(|report| &report.streams).filter_map(|stream| stream.samples.last());
+    fn last(report: &TransferReport) -> impl Iterator<Item = &TcpSample> {
+        report.streams.iter().filter_map(|stream| stream.samples.last())
+    }
     let tried = |sample: &TcpSample| sample.timeouts.unwrap_or(sample.retransmitted_segments) >= UNHEARD;
     let silent = |sample: &TcpSample| sample.acked_octets < u64::from(sample.mss_octets);
-    let any = seen.reports.iter().any(|report| report.streams.iter().any(|stream| !stream.samples.is_empty()));
-    any && last.all(|sample| silent(sample) && tried(sample))
+    // Timeouts add up: the first segments of a transfer have few of them.
+    let ended = seen.reports.iter().rev().find(|report| last(report).next().is_some());
+    ended.is_some_and(|report| last(report).all(tried)) && seen.reports.iter().flat_map(last).all(silent)
 }
 
 /// The peer's window was open and shuts: its program does not read.

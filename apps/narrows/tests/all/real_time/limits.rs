@@ -106,11 +106,16 @@ fn long() -> Hop {
     Hop::rate(BitRate::from_mbps(200)).delay(Duration::from_millis(100)).queue(Queue::Octets(Octets::new(5_000_000)))
 }
 
-/// A link that takes no full packet, behind a router that does not say so. Both hosts have links
-/// that do: else they would agree on segments that pass.
+/// A link that takes no full packet, between routers that do not say so to either host. Both hosts
+/// have links that do: else they would agree on segments that pass.
 fn black_hole() -> Scenario {
     let silent = Router { answers: false, ..Router::default() };
-    Scenario::new("mtu").hop(hop().router(silent)).hop(hop().mtu(1400)).hop(hop()).validate().unwrap()
+    Scenario::new("mtu")
+        .hop(hop().router(silent.clone()))
+        .hop(hop().mtu(1400).router(silent))
+        .hop(hop())
+        .validate()
+        .unwrap()
 }
 
 fn one(hop: Hop) -> Scenario {
