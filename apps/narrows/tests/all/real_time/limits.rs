@@ -110,12 +110,7 @@ fn long() -> Hop {
 /// have links that do: else they would agree on segments that pass.
 fn black_hole() -> Scenario {
     let silent = Router { answers: false, ..Router::default() };
-    Scenario::new("mtu")
-        .hop(hop().router(silent.clone()))
-        .hop(hop().mtu(1400).router(silent))
-        .hop(hop())
-        .validate()
-        .unwrap()
+    Scenario::new("mtu").hop(hop().router(silent)).hop(hop().mtu(1400).router(silent)).hop(hop()).validate().unwrap()
 }
 
 fn one(hop: Hop) -> Scenario {

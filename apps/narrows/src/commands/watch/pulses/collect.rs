@@ -242,7 +242,8 @@ mod tests {
             lost.extend(collector.lost(at(second.into())));
         }
         let seconds: Vec<_> = lost.iter().map(|(at, round_trip)| (at.millis() / 1000, *round_trip)).collect();
-        // The one beside a job says nothing; the last one, of three seconds ago, may be answered now.
+        // The one beside a job says nothing; the last one, of three seconds ago, may be answered
+        // now.
         assert_eq!(seconds, [600, 610, 630, 640, 650].map(|second| (second, None)));
     }
 
