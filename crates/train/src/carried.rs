@@ -53,7 +53,13 @@ impl Carried {
     /// The highest rate at which one of several trains was carried, bit/s; `None` for no train, or
     /// where no time passed.
     pub fn fastest(all: impl IntoIterator<Item = Self>, base_ns: i64) -> Option<f64> {
-        all.into_iter().map(|train| train.rate(base_ns)).reduce(f64::max).filter(|most| most.is_finite())
+        highest(all.into_iter().map(|train| train.rate(base_ns)))
+    }
+
+    /// The highest rate at which one of several trains was carried on and on, as
+    /// [`Carried::fastest`].
+    pub fn fastest_sustained(all: impl IntoIterator<Item = Self>, base_ns: i64) -> Option<f64> {
+        highest(all.into_iter().map(|train| train.sustained(base_ns)))
     }
 
     /// The rate at which the path carried it on and on, bit/s: what a token bucket lets through at
@@ -79,6 +85,10 @@ impl Carried {
         let longest = self.longest_ns(base_ns);
         if longest > 0.0 { self.bits / longest * 1e9 } else { f64::INFINITY }
     }
+}
+
+fn highest(rates: impl Iterator<Item = f64>) -> Option<f64> {
+    rates.reduce(f64::max).filter(|most| most.is_finite())
 }
 
 #[cfg(test)]

@@ -108,8 +108,7 @@ fn long_carried(session: &MethodRun) -> Option<f64> {
     let short = session.samples.iter().filter_map(|sample| sample.carried);
     let base = Carried::base(session.long.iter().copied().chain(short))?;
     let longest = session.long.iter().map(Carried::bits).fold(0.0, f64::max);
-    let long = session.long.iter().filter(|train| train.bits() >= longest / 2.0);
-    long.map(|train| train.sustained(base)).reduce(f64::max).filter(|most| most.is_finite())
+    Carried::fastest_sustained(session.long.iter().copied().filter(|train| train.bits() >= longest / 2.0), base)
 }
 
 /// The highest rate at which a train was carried, from its first departure to its last arrival less
