@@ -55,8 +55,7 @@ pub struct Estimate {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Run {
     pub(super) log: f64,
-    pub(super) spread: f64,
-    /// Downwards and upwards: an interval need not be even.
+    /// Standard deviations downwards and upwards: an interval need not be even.
     below: f64,
     above: f64,
     pub(super) claim: Claim,
@@ -139,7 +138,7 @@ impl Estimate {
     fn by_hops(&self, graph: &Graph, hops: &[HopsFinding]) -> BTreeMap<Pair, SegmentIndex> {
         let agrees = |one: &HopsFinding| {
             let run = self.runs.get(&one.pair).filter(|_| one.rate.bps() > 0);
-            run.is_some_and(|run| (one.rate.as_f64().ln() - run.log).abs() <= HOPS_DIFFER + Z_MISS * run.spread)
+            run.is_some_and(|run| (one.rate.as_f64().ln() - run.log).abs() <= HOPS_DIFFER + Z_MISS * run.spread())
         };
         let found = |one: &HopsFinding| graph.segment_of(one.link).map(|segment| (one.pair, segment));
         hops.iter().filter(|one| agrees(one)).filter_map(found).collect()
@@ -254,20 +253,25 @@ impl Estimate {
 impl Run {
     fn of(reading: &Reading) -> Option<Self> {
         let (log, [below, above]) = reading.log()?;
-        Some(Self { log, spread: f64::midpoint(below, above), below, above, claim: reading.claim })
+        Some(Self { log, below, above, claim: reading.claim })
+    }
+
+    /// Where the side does not matter.
+    fn spread(self) -> f64 {
+        f64::midpoint(self.below, self.above)
     }
 }
 
 impl Pool {
     fn add(&mut self, log: Run, share: f64) {
-        let weight = share / (log.spread * log.spread);
+        let weight = share / log.spread().powi(2);
         self.weighted += weight * log.log;
         self.weight += weight;
         self.pairs += 1;
     }
 
     fn without(&self, log: Run) -> Option<Self> {
-        let weight = 1.0 / (log.spread * log.spread);
+        let weight = 1.0 / log.spread().powi(2);
         (self.pairs > 1).then(|| Self {
             weighted: self.weighted - weight * log.log,
             weight: (self.weight - weight).max(f64::MIN_POSITIVE),
@@ -284,7 +288,7 @@ impl Pool {
     }
 
     fn density(&self, log: Run) -> f64 {
-        let spread = self.spread().hypot(log.spread);
+        let spread = self.spread().hypot(log.spread());
         let z = (log.log - self.log()) / spread;
         (-0.5 * z * z).exp() / (spread * (2.0 * std::f64::consts::PI).sqrt())
     }
