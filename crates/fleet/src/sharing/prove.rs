@@ -55,13 +55,14 @@ impl Available {
         matches!(self, Self::Estimate { .. })
     }
 
-    /// The standard deviation of its number, from its own interval.
-    fn own_spread(&self) -> f64 {
+    /// The standard deviations of its number, below and above, from its own interval: a run that
+    /// ended early knows one end of it well and the other hardly.
+    fn own_spread(&self) -> [f64; 2] {
         let apart = |above: BitRate, below: BitRate| (above.as_f64() - below.as_f64()).max(0.0) / Z_90;
         match *self {
-            Self::Estimate { low, high, .. } => apart(high, low) / 2.0,
-            Self::AtLeast { value, low } => apart(value, low).max(BOUND_SPREAD * value.as_f64()),
-            Self::AtMost { value, high } => apart(high, value).max(BOUND_SPREAD * value.as_f64()),
+            Self::Estimate { value, low, high } => [apart(value, low), apart(high, value)],
+            Self::AtLeast { value, low } => [apart(value, low).max(BOUND_SPREAD * value.as_f64()); 2],
+            Self::AtMost { value, high } => [apart(high, value).max(BOUND_SPREAD * value.as_f64()); 2],
         }
     }
 }
@@ -112,7 +113,7 @@ pub fn prove(proof: &Proof) -> Option<f64> {
     let windows = proof.available.map(|available| Window {
         available,
         value: available.value().as_f64(),
-        spread: available.own_spread().hypot(proof.variation * scale).max(LEAST_SPREAD * scale),
+        spread: available.own_spread().map(|own| own.hypot(proof.variation * scale).max(LEAST_SPREAD * scale)),
     });
     // The same for both explanations: a level may be higher than what any window reached.
     let highest = windows.iter().map(|window| window.value).fold(scale, f64::max) + load;
@@ -137,14 +138,17 @@ fn scale(available: &[Available; 4]) -> f64 {
 struct Window {
     available: Available,
     value: f64,
-    spread: f64,
+    /// Below its value and above.
+    spread: [f64; 2],
 }
 
 impl Window {
     /// How likely it says what it says, if this was available.
     fn likelihood(&self, available: f64) -> f64 {
-        let z = (self.value - available) / self.spread;
+        let [below, above] = self.spread;
+        let z = (self.value - available) / if available < self.value { below } else { above };
         match self.available {
+            // The two halves meet at the value, as the sides of one interval do.
             Available::Estimate { .. } => student_4(z),
             Available::AtLeast { .. } => WRONG_BOUND + (1.0 - WRONG_BOUND) * below_4(-z),
             Available::AtMost { .. } => WRONG_BOUND + (1.0 - WRONG_BOUND) * below_4(z),
@@ -155,7 +159,7 @@ impl Window {
 /// Of the four windows, the loaded ones lower by `fall`: summed over levels and over drifts, which
 /// are a few spreads of a window each.
 fn likelihood(windows: &[Window; 4], fall: f64, highest: f64) -> f64 {
-    let spread = windows.iter().map(|window| window.spread).fold(0.0, f64::max);
+    let spread = windows.iter().flat_map(|window| window.spread).fold(0.0, f64::max);
     let levels = levels(windows, fall, highest, spread);
     let mut sum = 0.0;
     for drift in -DRIFT_STEPS..=DRIFT_STEPS {

@@ -66,8 +66,9 @@ impl Hub {
     pub async fn prove(&self, id: &str, who: &str) -> Result<()> {
         let found = self.tomography.found();
         let all = [&found.available, &found.capacity].map(|located| bottlenecks(&found.network, located));
-        let one = all.iter().flatten().find(|one| one.id == id);
-        let one = one.ok_or_else(|| Error::Missing(format!("bottleneck \"{id}\"")))?;
+        let mut named = all.iter().flatten().filter(|one| one.id == id);
+        let one = named.next().ok_or_else(|| Error::Missing(format!("bottleneck \"{id}\"")))?;
+        let least = named.map(|other| other.value.value).fold(one.value.value, BitRate::min);
         if self.proofs.row(id).is_some_and(|row| row.state == RUNNING) {
             return Err(Error::Request("this proof is running".to_owned()));
         }
@@ -83,7 +84,8 @@ impl Hub {
         let beside = |at| self.order_at(&b.0, &b.1, "available", who, look(at, Some(&a.0)));
         // One lease over both paths: no other load than ours is on the one that is looked at.
         let both = |at| Terms { earliest: Some(at), also: Some(b), ..Terms::default() };
-        let load = |at| self.order_at(&a.0, &a.1, LOAD, who, both(at));
+        let command = load_of(least);
+        let load = |at| self.order_at(&a.0, &a.1, &command, who, both(at));
         let first = load(begin).await?;
         let second = load(first.at_ms + 2 * STEP_MS).await?;
         let orders = [
@@ -154,6 +156,12 @@ impl Hub {
     }
 }
 
+/// A load of UDP packets at a steady rate. TCP would give way to the looks, by as much as they took.
+fn load_of(available: BitRate) -> String {
+    let rate = BitRate::from_bps_f64(LOAD_SHARE * available.as_f64()).unwrap_or(BitRate::ZERO);
+    format!("throughput -u -b {} -t {LOAD_SECONDS}", rate.bps())
+}
+
 /// What the six runs say, in the order of their orders.
 fn proof(runs: &[Run], variation: f64) -> Option<Proof> {
     let [first, load, second, third, other_load, fourth] = runs else { return None };
@@ -186,8 +194,10 @@ const RUNNING: &str = "running";
 const STEP_MS: i64 = 60_000;
 /// A look begins when the load is steady.
 const INTO_MS: i64 = 8_000;
+/// Of what the link has available: enough to be missed by who looks, and room for what others send.
+const LOAD_SHARE: f64 = 0.7;
 /// Longer than a look takes.
-const LOAD: &str = "throughput -t 30";
+const LOAD_SECONDS: u32 = 30;
 /// Looks from which the variation of a path is known.
 const FEWEST: usize = 6;
 const UNKNOWN: f64 = 0.1;

@@ -172,6 +172,8 @@ async fn proved(windows: [(Claim, f64); 4]) -> (World, String) {
     let hosts = ["host.a", "host.b", "host.c", "host.d"].map(|key| key.parse().unwrap());
     let (loads, looks): (Vec<_>, Vec<_>) = given.iter().partition(|order| order.command[0] == "throughput");
     assert!(loads.iter().all(|order| hosts.iter().all(|host| order.keys.contains(host))), "{loads:?}");
+    // Seven tenths of what the core has.
+    assert!(loads.iter().all(|order| order.command.join(" ").starts_with("throughput -u -b 7")), "{loads:?}");
     let beside: Vec<_> =
         looks.iter().map(|order| order.beside.as_ref().map(narrows_fleet::keys::Name::as_str)).collect();
     assert_eq!(beside, [None, Some("a"), None, Some("a")]);

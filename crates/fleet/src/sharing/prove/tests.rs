@@ -47,6 +47,20 @@ fn one_jump_alone_is_inconclusive() {
 }
 
 #[test]
+fn an_interval_is_wide_on_its_own_side_only() {
+    // Two short looks without a load that may be too high by a half, and not too low by a
+    // hundredth.
+    let free = Available::Estimate { value: rate(97.0), low: rate(45.0), high: rate(98.0) };
+    let of = |loaded: Available| {
+        let proof = Proof { available: [free, loaded, free, loaded], load: BitRate::from_mbps(68), variation: 0.03 };
+        Verdict::of(prove(&proof).unwrap())
+    };
+    assert_eq!(of(estimate(30.0)), Verdict::Shared);
+    let higher = Available::Estimate { value: rate(97.0), low: rate(94.0), high: rate(150.0) };
+    assert_eq!(of(higher), Verdict::NotShared);
+}
+
+#[test]
 fn bounds_are_no_values() {
     let of = |available| {
         let proof = Proof { available, load: BitRate::from_mbps(60), variation: 0.02 };
