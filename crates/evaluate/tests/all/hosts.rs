@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use narrows_evaluate::simulated::Simulation;
 use narrows_host_profile::HostProfile;
-use narrows_probe::outcome::BoundKind;
+use narrows_probe::outcome::{BoundKind, Caveat, Confidence};
 use narrows_scenario::{PathDirection, Scenario};
 use narrows_units::Metric;
 
@@ -102,5 +102,42 @@ fn stamps_of_a_host_that_was_held_up_are_no_fast_link() {
             let Some(rate) = run.measured.outcome.estimate().and_then(narrows_probe::Estimate::rate) else { continue };
             assert!(rate.low.as_f64() <= 1.005 * truth, "{file}, seed {seed}: {rate:?} of {truth}");
         }
+    }
+}
+
+/// Where delays wander by more than a packet's time, trains of three rates name a loaded link.
+#[test]
+fn delays_that_wander_leave_a_loaded_link_its_capacity() {
+    for profile in ["quiet.toml", "quiet-both-ends.toml"] {
+        let (right, wrong, open, _) = runs("jitter50.toml", profile, CAPACITY, 0.03);
+        assert!(right >= 7 && wrong == 0, "{profile}: {right} right, {wrong} wrong, {open} open");
+    }
+}
+
+/// Several loaded links may look like one: most runs see that they are not, and none is sure.
+#[test]
+fn several_loaded_links_where_delays_wander_are_not_surely_one() {
+    for path in ["two-loaded-wandering.toml", "three-loaded-wandering.toml"] {
+        let scenario = between(&format!("plans/paths/{path}"), "quiet-both-ends.toml");
+        let simulation = Simulation {
+            scenario: &scenario,
+            way: PathDirection::Forward,
+            method: narrows_methods::find("capacity").unwrap(),
+            metric: Metric::IpCapacity,
+            params: &[],
+            truth: narrows_scenario::TruthFrom::Undisturbed,
+        };
+        let mut values = 0;
+        for seed in 8000..8010 {
+            let run = simulation.run(seed).unwrap();
+            let said = run.measured.outcome.estimate().unwrap();
+            values += usize::from(said.verdict() == BoundKind::Estimated);
+            let assumed = said.caveats.contains(&Caveat::OneLinkAssumed);
+            assert!(
+                said.verdict() == BoundKind::LowerBound || (assumed && said.confidence == Confidence::Low),
+                "{said:?}"
+            );
+        }
+        assert!(values <= 3, "{path}: {values}");
     }
 }

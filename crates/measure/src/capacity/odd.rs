@@ -20,7 +20,8 @@ use narrows_probe::probes::{Fate, TrainReport};
 /// again. Returns how long the second part may last, if it is worth anything.
 pub(super) fn worth_asking(facts: &PathFacts, reports: &[TrainReport], outcome: &Outcome) -> Option<Duration> {
     let settled = outcome.caveats().iter().any(|caveat| {
-        matches!(caveat, Caveat::SenderLimited | Caveat::ReceiverLimited | Caveat::Shaped | Caveat::StoppedEarly)
+        let limited = matches!(caveat, Caveat::SenderLimited | Caveat::ReceiverLimited | Caveat::Shaped);
+        limited || matches!(caveat, Caveat::StoppedEarly | Caveat::OneLinkAssumed)
     });
     let hopeless =
         matches!(outcome, Outcome::Inconclusive { reason: Reason::NoAnswer | Reason::TooMuchLoss { .. }, .. });

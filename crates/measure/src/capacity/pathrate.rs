@@ -24,6 +24,7 @@ mod session;
 mod shape;
 #[cfg(test)]
 mod tests;
+mod three_rates;
 
 use std::time::Duration;
 

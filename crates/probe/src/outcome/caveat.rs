@@ -82,6 +82,8 @@ pub enum Caveat {
     },
     /// The search ended before its interval was narrow enough.
     NotConverged,
+    /// Long trains alone told the rate of a loaded link: several such links look like one of less.
+    OneLinkAssumed,
     /// Available bandwidth moved about while it was measured.
     GreyRegion {
         /// Lower end.
@@ -203,6 +205,7 @@ impl Caveat {
             Self::MacAggregation { .. } => "mac_aggregation",
             Self::GrantScheduled { .. } => "grant_scheduled",
             Self::NotConverged => "not_converged",
+            Self::OneLinkAssumed => "one_link_assumed",
             Self::GreyRegion { .. } => "grey_region",
             Self::ElasticCrossTraffic => "elastic_cross_traffic",
             Self::CapacityAssumed { .. } => "capacity_assumed",
@@ -254,6 +257,7 @@ impl Caveat {
             Self::MacAggregation { .. } => "the link sends frames in bursts",
             Self::GrantScheduled { .. } => "the link sends by grants",
             Self::NotConverged => "the interval stayed wide",
+            Self::OneLinkAssumed => "several loaded links would look like this",
             Self::GreyRegion { .. } => "it moved while it was measured",
             Self::ElasticCrossTraffic => "other traffic backed off meanwhile",
             Self::CapacityAssumed { .. } => "the capacity was assumed",
@@ -352,6 +356,10 @@ impl fmt::Display for Caveat {
                 format_duration(*slot)
             ),
             Self::NotConverged => f.write_str("the run ended before the interval was narrow; a longer run may narrow it"),
+            Self::OneLinkAssumed => f.write_str(
+                "delays wander by more than a packet's time, so only long trains tell the rate; if several links \
+                 in a row carry much other traffic, the capacity is higher: measure again when there is less traffic",
+            ),
             Self::GreyRegion { low, high } if low.to_string() == high.to_string() => {
                 write!(f, "the value moved about {low} while it was measured")
             }
@@ -474,6 +482,7 @@ mod tests {
             Caveat::MacAggregation { frames: 1, period: Duration::ZERO },
             Caveat::GrantScheduled { slot: Duration::ZERO },
             Caveat::BucketNotExcluded { deeper_than_octets: 1 },
+            Caveat::OneLinkAssumed,
         ] {
             let json = serde_json::to_value(&caveat).unwrap();
             assert_eq!(json["id"], caveat.id());

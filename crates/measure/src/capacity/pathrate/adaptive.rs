@@ -42,6 +42,8 @@ enum Stage {
     Filter(u32),
     /// With the length last asked for.
     Batches(usize),
+    /// Before trains of three rates, should paced ones be slowed and nothing else name the link.
+    ThreeRates,
     /// Long trains that look for a token bucket: so many were asked for.
     Bucket(usize),
     Over,
@@ -65,7 +67,9 @@ impl Adaptive {
     pub(super) fn spacing(session: &MethodRun, request: Request) -> Duration {
         let gap = gap_ns(session, request.ip_octets).unwrap_or(0.0);
         let busy = Duration::try_from_secs_f64(gap * (request.packets + 1) as f64 * 1e-9).unwrap_or(MOST_SPACING);
-        let share = if matches!(request.phase, Phase::Pairs | Phase::Trains | Phase::Check | Phase::Filter) {
+        let rounds = matches!(request.phase, Phase::Pairs | Phase::Trains | Phase::Filter | Phase::Pushed)
+            || request.phase.is_paced();
+        let share = if rounds {
             session.params.utilisation
         } else {
             // The look is over in a moment; it may take more of the path than what goes on for
@@ -111,7 +115,7 @@ impl Adaptive {
         if self.failures > most {
             self.failures = 0;
             // A sender that cannot pace this will not learn it.
-            self.can_check &= request.phase != Phase::Check;
+            self.can_check &= !request.phase.is_paced();
             return;
         }
         let mut packets = request.packets;
@@ -132,6 +136,7 @@ impl Adaptive {
             Stage::Round(done) => self.after_round(session, done),
             Stage::Filter(done) => self.filter(session, done),
             Stage::Batches(asked) => self.after_batches(session, asked),
+            Stage::ThreeRates => self.three_rates(session),
             Stage::Bucket(asked) => self.bucket(session, asked),
             Stage::Over => {}
         }
@@ -241,10 +246,10 @@ impl Adaptive {
     /// Asks for a check of this wire rate, if the sender can pace it.
     fn check(&mut self, session: &MethodRun, wire_bps: f64, packets: usize) -> bool {
         let packets = packets.min(self.cap(session));
-        self.check_of(session, wire_bps, packets)
+        self.paced(session, Phase::Check, wire_bps, packets)
     }
 
-    fn check_of(&mut self, session: &MethodRun, wire_bps: f64, packets: usize) -> bool {
+    fn paced(&mut self, session: &MethodRun, phase: Phase, wire_bps: f64, packets: usize) -> bool {
         let full = session.full_size();
         let rate = BitRate::from_bps_f64(session.ip_rate(wire_bps));
         let most = session.facts.max_paced_rate(full);
@@ -252,7 +257,7 @@ impl Adaptive {
         let Some(rate) = rate.filter(reachable) else {
             return false;
         };
-        self.queue.push_back(Request { phase: Phase::Check, packets, ip_octets: full, rate: Some(rate) });
+        self.queue.push_back(Request { phase, packets, ip_octets: full, rate: Some(rate) });
         true
     }
 

@@ -18,6 +18,7 @@ use super::quick;
 use super::rates::{bit_rate, plain};
 use super::sample::Phase;
 use super::session::{MethodRun, Pooled};
+use super::three_rates;
 use narrows_probe::outcome::{BoundKind, Caveat, Confidence, Details, Estimate, Limit, Outcome, Ranged, Reason};
 use narrows_train::carried::Carried;
 
@@ -131,7 +132,9 @@ fn no_more_than(most: f64, mut estimate: Estimate) -> Estimate {
 
 fn without_bucket(session: &MethodRun) -> Result<Estimate, Reason> {
     if session.of(Phase::Batches).next().is_some() || batches::seen(session) {
-        return from_batches(session);
+        let found = from_batches(session)?;
+        let beside_others = found.verdict() == BoundKind::LowerBound && found.limited_by != Limit::Sender;
+        return three_rates::estimate(session).filter(|_| beside_others).unwrap_or(Ok(found));
     }
     if session.too_fast.len() > session.samples.len() {
         return receiver_bound(session, session.too_fast.iter());
@@ -163,6 +166,14 @@ fn without_bucket(session: &MethodRun) -> Result<Estimate, Reason> {
             Ok(mark_mimicked(session, estimate.with("branch", "quick"), agreement.rate))
         }
         _ => from_modes(session),
+    }
+}
+
+/// Whether what there is so far names no value, though a sender could have shown one.
+pub(super) fn is_bare(session: &MethodRun) -> bool {
+    match without_bucket(session) {
+        Ok(estimate) => estimate.verdict() == BoundKind::LowerBound && estimate.limited_by != Limit::Sender,
+        Err(reason) => reason == Reason::NoAgreement,
     }
 }
 
@@ -200,7 +211,7 @@ fn from_modes(session: &MethodRun) -> Result<Estimate, Reason> {
     let named = by_gaps.map(|found| (found, "gaps"));
     match named.or_else(|| by_line().map(|found| (found, "least delay of trains"))) {
         Some((rate, branch)) => Ok(plain(session, rate.rate, rate.low, rate.high)?.with("branch", branch)),
-        None => found,
+        None => three_rates::estimate(session).unwrap_or(found),
     }
 }
 

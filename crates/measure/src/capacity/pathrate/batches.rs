@@ -28,12 +28,17 @@ fn test(session: &MethodRun, sample: &Sample) -> bool {
 /// shorter; batches of two make one in two (`host timing` §6.4 asks for 0.6, which batches of two
 /// never reach; the limit here is ours).
 fn adaptive_test(session: &MethodRun) -> bool {
+    short_share(session).is_some_and(|share| share > SHORT_SHARE)
+}
+
+/// The share of gaps that no narrow link made; `None` before enough packets came.
+pub(super) fn short_share(session: &MethodRun) -> Option<f64> {
     let (mut short, mut all) = (0usize, 0usize);
     for sample in session.samples.iter().filter(|sample| sample.packets() >= LEAST_PACKETS) {
         all += sample.gaps_ns.len();
         short += sample.gaps_ns.iter().filter(|gap| is_short(sample, **gap)).count();
     }
-    all >= LEAST_PACKETS && short as f64 > SHORT_SHARE * all as f64
+    (all >= LEAST_PACKETS).then(|| short as f64 / all as f64)
 }
 
 const LEAST_PACKETS: usize = 6;
@@ -97,11 +102,18 @@ pub(super) fn rates(session: &MethodRun) -> Option<BatchRates> {
 }
 
 /// A train from the begin of its second batch to the begin of its last.
-struct Whole {
-    rate: f64,
-    span_ns: f64,
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Whole {
+    /// Wire rate, bit/s.
+    pub(super) rate: f64,
+    pub(super) span_ns: f64,
     packets: f64,
-    sent_ns: f64,
+    pub(super) sent_ns: f64,
+}
+
+/// The trains of a phase that hold several batches.
+pub(super) fn wholes(session: &MethodRun, phase: Phase) -> Vec<Whole> {
+    session.of(phase).filter_map(|sample| whole(session, sample, &begins(session, sample))).collect()
 }
 
 fn whole(session: &MethodRun, sample: &Sample, begins: &[usize]) -> Option<Whole> {
@@ -115,15 +127,11 @@ fn whole(session: &MethodRun, sample: &Sample, begins: &[usize]) -> Option<Whole
 /// more or less; `None` without such a train. What [`MethodRun::narrow_is_loaded`] asks where
 /// single stamps mean something.
 pub(super) fn loaded(session: &MethodRun) -> Option<bool> {
-    let mut slowed = Vec::new();
-    for sample in session.of(Phase::Check) {
-        let begins = begins(session, sample);
-        if let Some(whole) = whole(session, sample, &begins) {
-            let tolerance = CHECK_TOLERANCE.max(1.5 / whole.packets);
-            slowed.push(1.0 - whole.sent_ns / whole.span_ns - tolerance);
-        }
-    }
-    narrows_stat::median(&slowed).map(|slowed| slowed > 0.0)
+    let slowed = wholes(session, Phase::Check).into_iter().map(|whole| {
+        let tolerance = CHECK_TOLERANCE.max(1.5 / whole.packets);
+        1.0 - whole.sent_ns / whole.span_ns - tolerance
+    });
+    narrows_stat::median(&slowed.collect::<Vec<_>>()).map(|slowed| slowed > 0.0)
 }
 
 /// Ours: as for checks that are not batched.

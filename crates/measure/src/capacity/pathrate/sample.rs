@@ -30,10 +30,14 @@ pub(super) enum Phase {
     Filter,
     /// Long trains that look for a token bucket (adaptive).
     Bucket,
+    /// Trains back to back that follow once paced ones were slowed (adaptive).
+    Pushed,
+    /// Trains paced between the rate found and the sender's own (adaptive).
+    Between,
 }
 
 impl Phase {
-    const ALL: [Self; 9] = [
+    const ALL: [Self; 11] = [
         Self::Lengths,
         Self::BatchTest,
         Self::Preliminary,
@@ -43,7 +47,14 @@ impl Phase {
         Self::Check,
         Self::Filter,
         Self::Bucket,
+        Self::Pushed,
+        Self::Between,
     ];
+
+    /// Whether the sender paced its trains for what they are to show.
+    pub(super) fn is_paced(self) -> bool {
+        matches!(self, Self::Check | Self::Between)
+    }
 
     /// Whether its trains come at random times (adaptive). Others' traffic that comes at regular
     /// times would else meet each of them alike, and what never changes passes for an empty path.
@@ -157,10 +168,11 @@ impl Sample {
             carried: Carried::of(report, arrived_ns),
         };
         let paused = match (sample.phase, report.pacing) {
-            (_, PacingCheck::Kept) | (Phase::Check, PacingCheck::Unknown) => false,
+            (_, PacingCheck::Kept) => false,
+            (phase, PacingCheck::Unknown) if phase.is_paced() => false,
             // Uneven gaps do no harm here, for only the ends of the train count; a stop of several
             // packets' time does.
-            (Phase::Check, PacingCheck::Broken { worst }) => {
+            (phase, PacingCheck::Broken { worst }) if phase.is_paced() => {
                 nanos_f64(worst) * sample.gaps_ns.len() as f64 > 2.0 * sample.sent_ns
             }
             _ => !sample.open() && sample.idle_share(&sent) > LARGEST_IDLE_SHARE,

@@ -62,7 +62,7 @@ impl MethodRun {
     /// Takes a report in. `whole`: a train counts only without any loss.
     pub(super) fn take(&mut self, report: &TrainReport, whole: bool) -> Acceptance {
         self.tally.add(report);
-        let paced = Phase::of(report.id) == Some(Phase::Check);
+        let paced = Phase::of(report.id).is_some_and(Phase::is_paced);
         if !paced && !whole {
             self.take_long(report);
         }
@@ -131,7 +131,8 @@ impl MethodRun {
             StampSource::Simulated => STEADY_CALL * self.receive_cost_ns(),
             StampSource::Hardware | StampSource::Kernel => 0.0,
         };
-        let batch_phase = matches!(sample.phase, Phase::BatchTest | Phase::Batches | Phase::Check | Phase::Bucket);
+        let batch_phase = matches!(sample.phase, Phase::BatchTest | Phase::Batches | Phase::Bucket | Phase::Pushed)
+            || sample.phase.is_paced();
         !batch_phase && floor > 0.0 && sample.span_ns() <= floor * sample.gaps_ns.len() as f64
     }
 
@@ -211,7 +212,7 @@ impl MethodRun {
 
     /// Samples of back-to-back trains: those whose rate is not the sender's plan.
     pub(super) fn bursts(&self) -> impl Iterator<Item = &Sample> + '_ {
-        self.samples.iter().filter(|sample| !matches!(sample.phase, Phase::Check | Phase::Bucket))
+        self.samples.iter().filter(|sample| sample.phase != Phase::Bucket && !sample.phase.is_paced())
     }
 
     /// Whether the narrow link carries other traffic, from trains paced at the rate found:

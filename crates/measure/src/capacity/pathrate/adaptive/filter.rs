@@ -68,7 +68,7 @@ impl Adaptive {
         if alone || slow || bent {
             self.bucket(session, 0);
         } else {
-            self.stage = Stage::Over;
+            self.stage = Stage::ThreeRates;
         }
     }
 

@@ -8,7 +8,7 @@ use narrows_units::BitRate;
 use super::{Adaptive, MOST_SPACING, Stage, TRAIN_OCTETS, gap_ns};
 use crate::capacity::pathrate::sample::Phase;
 use crate::capacity::pathrate::session::MethodRun;
-use crate::capacity::pathrate::{Request, batches, by_trains, hosts};
+use crate::capacity::pathrate::{Request, answer, batches, by_trains, hosts, three_rates};
 
 impl Adaptive {
     /// A train as long as may be: one that stays straight excludes buckets up to its length, one
@@ -99,9 +99,26 @@ impl Adaptive {
             }
             return;
         }
-        self.stage = Stage::Over;
+        self.stage = Stage::ThreeRates;
         for rate in std::iter::repeat_n(found, BATCH_CHECKS).flatten() {
-            self.check_of(session, rate, packets);
+            self.paced(session, Phase::Check, rate, packets);
+        }
+    }
+
+    /// Trains of three rates, where others slowed the paced ones and nothing names the link: they
+    /// tell whether one link did.
+    pub(super) fn three_rates(&mut self, session: &MethodRun) {
+        self.stage = Stage::Over;
+        let Some(found) = three_rates::wanted(session).filter(|_| answer::is_bare(session)) else {
+            return;
+        };
+        let packets = three_rates::PACKETS.min(self.cap(session));
+        for train in 0..three_rates::PUSHED {
+            self.push(Phase::Pushed, packets, session.full_size());
+            if train < three_rates::PACED {
+                self.paced(session, Phase::Check, found, packets);
+                self.paced(session, Phase::Between, three_rates::BETWEEN * found, packets);
+            }
         }
     }
 }
