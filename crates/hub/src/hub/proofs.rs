@@ -156,7 +156,7 @@ impl Hub {
     }
 }
 
-/// A load of UDP packets at a steady rate. TCP would give way to the looks, by as much as they took.
+/// A load of UDP packets at a steady rate. TCP would give way to the looks, by what they take.
 fn load_of(available: BitRate) -> String {
     let rate = BitRate::from_bps_f64(LOAD_SHARE * available.as_f64()).unwrap_or(BitRate::ZERO);
     format!("throughput -u -b {} -t {LOAD_SECONDS}", rate.bps())

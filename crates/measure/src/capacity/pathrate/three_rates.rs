@@ -18,8 +18,8 @@ use super::sample::Phase;
 use super::session::{MethodRun, Pooled};
 use narrows_probe::outcome::{Caveat, Estimate, Reason};
 
-/// The wire rate at which long trains came so far, where delays wander, paced trains say that others
-/// slowed them, and the sender is fast enough for three rates.
+/// The wire rate at which long trains came so far, where delays wander, others slowed paced trains,
+/// and the sender is fast enough for three rates.
 pub(super) fn wanted(session: &MethodRun) -> Option<f64> {
     let far = hosts::sent_share(session)? < FAR_FASTER;
     let loaded = session.narrow_is_loaded(2) == Some(true) || batches::loaded(session) == Some(true);
