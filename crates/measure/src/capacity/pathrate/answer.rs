@@ -12,7 +12,7 @@ use super::gaps;
 use super::hosts::{from_batches, mimicked, receiver_bound, sender_rate, sent_share};
 use super::least_delay;
 use super::modes::{self, Decision};
-use super::paced::least_capacity;
+use super::paced::{contradicts, least_capacity};
 use super::params::Preset;
 use super::quick;
 use super::rates::{bit_rate, plain};
@@ -65,7 +65,7 @@ fn answer(session: &MethodRun) -> Result<Estimate, Reason> {
     let claimed = estimate.verdict() == BoundKind::Estimated || estimate.limited_by == Limit::Sender;
     if claimed && search.excluded_octets < EXCLUDED {
         estimate.confidence = estimate.confidence.min(Confidence::Medium);
-        if session.params.preset == Preset::Adaptive {
+        if session.params.preset == Preset::Adaptive && !estimate.caveats.contains(&Caveat::Shaped) {
             estimate = estimate.caveat(Caveat::BucketNotExcluded { deeper_than_octets: search.excluded_octets });
         }
     }
@@ -197,6 +197,14 @@ fn from_modes(session: &MethodRun) -> Result<Estimate, Reason> {
         return from_winner(session, &decision).map(|estimate| question(session, estimate));
     }
     let found = from_pairs(session, &decision).and_then(|estimate| no_dispersion_rate(session, &decision, estimate));
+    if let (Ok(estimate), Some(adr)) = (&found, decision.adr)
+        && let Some(rate) = estimate.rate().filter(|rate| rate.verdict == BoundKind::Estimated)
+        && contradicts(session, &decision, rate.high.as_f64() / session.ip_rate(1.0))
+    {
+        let error = adr.error.max(TRAINS_KNOWN * adr.rate);
+        let trains = plain(session, adr.rate, adr.rate - error, adr.rate + error)?;
+        return Ok(trains.with("branch", "dispersion rate").caveat(Caveat::Shaped));
+    }
     let bound = match &found {
         Ok(estimate) if estimate.verdict() != BoundKind::Estimated => estimate.rate().map(|rate| rate.value.as_f64()),
         Ok(estimate) if estimate.confidence > Confidence::Low => return found,
@@ -456,6 +464,8 @@ fn nothing_came(session: &MethodRun) -> Reason {
     Reason::TooMuchLoss { lost: tally.lost + tally.dropped, sent: tally.sent }
 }
 
+/// Ours: what timers of a bucket and stamps move a long train's rate by.
+const TRAINS_KNOWN: f64 = 0.01;
 /// Ours: less than this above the trains' rate is the trains' rate.
 const ABOVE_TRAINS: f64 = 1.03;
 /// Ours: trains are a bound to some percent, not to the bit.
