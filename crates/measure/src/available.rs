@@ -7,6 +7,7 @@ mod coarse;
 pub(crate) mod curve;
 mod curves;
 mod fit;
+mod jumps;
 mod levels;
 pub mod machine;
 mod params;

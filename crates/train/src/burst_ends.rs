@@ -133,21 +133,23 @@ impl Scale {
         }
     }
 
-    /// The jump of the delay that a clock shows which was set: one, and it stays. A queue does not:
-    /// it grows by one packet time at a time. A host that slept does not either, for all but the
-    /// last packet of what it found are dropped by then.
+    /// The jump of the delay that a clock shows which was set, or a burst of others: one, and it
+    /// stays. A queue that the train builds does not: it grows by one packet time at a time. A host
+    /// that slept does not either, for all but the last packet of what it found are dropped by then.
     pub fn jump(self, ends: &BurstEnds, span: f64) -> Option<f64> {
         let batch = self.batch(ends);
         let delays: Vec<f64> = ends.kept.iter().map(Sample::delay).collect();
-        let jumps = delays.windows(2).map(|pair| (pair[1] - pair[0]).abs());
+        let jumps = || delays.windows(2).map(|pair| pair[1] - pair[0]);
         // Batches make many jumps, a clock that is set makes one.
+        let most = jumps().max_by(|one, other| one.abs().total_cmp(&other.abs()))?;
+        let sizes = jumps().map(f64::abs);
         let (jump, next) =
-            jumps.fold((0.0f64, 0.0f64), |(most, next), jump| (most.max(jump), next.max(jump.min(most))));
+            sizes.fold((0.0f64, 0.0f64), |(most, next), jump| (most.max(jump), next.max(jump.min(most))));
         let low = delays.iter().copied().fold(f64::INFINITY, f64::min);
         let high = delays.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         let stays = jump > (high - low) / 2.0 && next < jump / 2.0;
         let large = delays.len() >= 8 && span > 0.0 && jump > (span / 5.0).max(3.0 * batch);
-        (large && stays).then_some(jump)
+        (large && stays).then_some(most)
     }
 
     /// Time from batch to batch; zero where the receiver does not batch.

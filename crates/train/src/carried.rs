@@ -75,6 +75,11 @@ impl Carried {
         self.rate(base_ns).min(self.later_bps)
     }
 
+    /// The least delay of its packets, ns, with the clocks' unknown offset.
+    pub fn least_ns(&self) -> i64 {
+        self.least_ns
+    }
+
     /// IP bits that got there, but for the first packet's.
     pub fn bits(&self) -> f64 {
         self.bits

@@ -190,7 +190,7 @@ pub fn lost_late(report: &TrainReport) -> usize {
 /// Whether a clock was set in between.
 fn check_jump(ends: &BurstEnds, span_ns: f64, least_step_ns: f64) -> Result<(), Unusable> {
     match NANOS.jump(ends, span_ns) {
-        Some(jump) if jump > least_step_ns => Err(Unusable::ClockStep),
+        Some(jump) if jump.abs() > least_step_ns => Err(Unusable::ClockStep),
         _ => Ok(()),
     }
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 use narrows_units::{BitRate, Metric, Sender, Stamp};
 
 use super::curve::Curve;
+use super::jumps::Jumps;
 use super::pooled::{PooledEstimate, fastest};
 use super::train::TrainSlope;
 use narrows_probe::outcome::SampleCounts;
@@ -34,6 +35,8 @@ const OUTLASTS: f64 = 0.05;
 const HIDDEN: f64 = 2.33;
 /// A train at this share of the sender's highest rate counts as being there.
 pub(super) const AT_MAX: f64 = 0.97;
+/// Of a normal error, 90 % lie within so many standard deviations.
+const Z_90: f64 = 1.645;
 /// Half-width below which no interval shrinks, as a share of the path's rate (ours: stamps, framing
 /// of other packet sizes, whole packets).
 pub(super) const FLOOR: f64 = 0.008;
@@ -80,6 +83,7 @@ pub(super) struct RunAccount {
     pub(super) reordered: u64,
     pub(super) local_drops: u64,
     pub(super) clock_steps: u32,
+    pub(super) jumps: Jumps,
     pub(super) all_lost: u32,
     pub(super) few_batches: u32,
     pub(super) overflows: u32,
@@ -158,7 +162,10 @@ impl RunAccount {
         let floor = if self.batch.is_some() { BATCHED_FLOOR } else { FLOOR };
         let (low_half, high_half) = pooled.halves(floor * scale);
         let backed_off = pooled.backed_off();
-        let available = (pooled.available - backed_off).max(0.0);
+        let (bursts, bursts_half) = self.bursts(pooled);
+        let (low_half, high_half) = (low_half.hypot(bursts_half), high_half.hypot(bursts_half));
+        let unburdened = (pooled.available - bursts).max(0.0);
+        let available = (unburdened - backed_off).max(0.0);
         // What is lost behind the tight link has gone through it; nothing tells which losses those
         // are.
         let through = 1.0 - (self.lost as f64 / self.sent.max(1) as f64).min(0.5);
@@ -167,8 +174,8 @@ impl RunAccount {
         let mut estimate = Estimate::ip_rate(
             Metric::AvailableIpCapacity,
             rate(available)?,
-            rate((pooled.available - low_half).clamp(0.0, available))?,
-            rate(((pooled.available + high_half + low_by) / through).min(pooled.most()).max(available))?,
+            rate((unburdened - low_half).clamp(0.0, available))?,
+            rate(((unburdened + high_half + low_by) / through).min(pooled.most()).max(available))?,
         )
         .with("path_rate_bps", scale)
         .with("tight_capacity_bps", pooled.capacity)
@@ -178,6 +185,7 @@ impl RunAccount {
         .with("train_spread_bps", pooled.train_spread)
         .with("capacity_error_bps", pooled.capacity_error)
         .with("backed_off_bps", backed_off)
+        .with("bursts_bps", bursts)
         .with("idle_more_bps", pooled.idle_more);
         if let Some(yielded) = pooled.yielded {
             estimate = estimate.with("yielded_bps", yielded.less).with("yielded_error_bps", yielded.error);
@@ -188,7 +196,7 @@ impl RunAccount {
         }
         let wide = low_half + high_half > RANGE * scale;
         let doubt = pooled.yielded.is_some_and(|yielded| yielded.is_doubt(FLOOR * scale));
-        if low_by > 0.0 || pooled.is_bursty() || doubt || self.outlasts_round_trips(pooled) {
+        if low_by > 0.0 || bursts > 0.0 || pooled.is_bursty() || doubt || self.outlasts_round_trips(pooled) {
             estimate.confidence = Confidence::Low;
         }
         if *ending != Ending::Settled || wide {
@@ -205,6 +213,12 @@ impl RunAccount {
         }
         estimate.also = self.by_products(pooled, half);
         Some(self.windows(estimate, pooled))
+    }
+
+    /// What bursts between packets took of the tight link, and half of the 90 % interval.
+    fn bursts(&self, pooled: &PooledEstimate) -> (f64, f64) {
+        let time = self.trains.iter().map(|train| train.send_time).sum();
+        self.jumps.load(pooled.capacity, time).map_or((0.0, 0.0), |(load, error)| (load, Z_90 * error))
     }
 
     /// Trains outlast the round trips of transfers, which may then have given way to them, and

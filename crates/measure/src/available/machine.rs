@@ -200,6 +200,11 @@ impl Machine {
                 (&mut self.seen.all_lost, Reason::NoAnswer)
             }
             Unusable::ClockStep => (&mut self.seen.clock_steps, Reason::NoAgreement),
+            Unusable::Jumped(jump) => {
+                self.seen.clock_steps += u32::from(self.seen.jumps.next(jump.least_ns));
+                self.seen.jumps.push(jump);
+                return None;
+            }
             Unusable::FewBatches => {
                 self.least_packets = self.least_packets.max(2 * self.packets).min(self.params.max_packets);
                 (&mut self.seen.few_batches, Reason::ReceiveBatching)
@@ -210,6 +215,7 @@ impl Machine {
     }
 
     fn take(&mut self, now: Stamp<Sender>, train: TrainSlope) -> Option<Ending> {
+        self.seen.clock_steps += u32::from(self.seen.jumps.next(train.carried.least_ns()));
         if let Some(ending) = self.lossy(&train) {
             return ending;
         }

@@ -7,6 +7,7 @@ use std::time::Duration;
 use narrows_units::{BitRate, Sender, Stamp};
 
 use super::backlogged::{Early, Idle, Primed, Slope, behind, primed, slope};
+use super::jumps::Jump;
 use super::levels::Block;
 use narrows_probe::probes::TrainReport;
 use narrows_train::burst_ends::{BurstEnds, Sample, Scale};
@@ -119,12 +120,14 @@ impl TrainSlope {
 }
 
 /// Why a train says nothing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Unusable {
     /// Fewer than two packets arrived.
     AllLost,
     /// A clock jumped.
     ClockStep,
+    /// The delay jumped, and stayed: a burst of others, or a clock that was set.
+    Jumped(Jump),
     /// Too few batches to draw a line through.
     FewBatches,
 }
@@ -147,8 +150,8 @@ pub(crate) fn analyse(report: &TrainReport, prior: Option<Prior>) -> Result<Trai
     if !rate_out.is_finite() || rate_out > 1.2 * rate_sent {
         return Err(Unusable::FewBatches);
     }
-    check_jump(&burst_ends, span)?;
     let carried = Carried::of(report, arrived_ns).ok_or(Unusable::AllLost)?;
+    check_jump(&burst_ends, span, carried)?;
     let pauses = pauses(&samples);
     let priming_packets = prior.and_then(|prior| report.arrivals.get(prior.priming_packets)).map(|row| row.departed);
     let origin = report.received().next().map(|(row, _)| row.departed);
@@ -198,15 +201,14 @@ pub(crate) fn analyse(report: &TrainReport, prior: Option<Prior>) -> Result<Trai
     })
 }
 
-/// Whether a clock was set in between. Where the sender paused, a queue ran empty or a host caught
-/// up: that is no clock.
-fn check_jump(burst_ends: &BurstEnds, span: f64) -> Result<(), Unusable> {
+/// Whether a clock was set in between, or others sent a burst. Where the sender paused, a queue ran
+/// empty or a host caught up: that is neither.
+fn check_jump(burst_ends: &BurstEnds, span: f64, carried: Carried) -> Result<(), Unusable> {
     let longest = (span / 10.0).max(3.0 * Scale::SECONDS.batch(burst_ends));
     let quiet_sender = burst_ends.kept.windows(2).all(|pair| pair[1].departed - pair[0].departed < longest);
-    match Scale::SECONDS.jump(burst_ends, span) {
-        Some(_) if quiet_sender => Err(Unusable::ClockStep),
-        _ => Ok(()),
-    }
+    let Some(by) = Scale::SECONDS.jump(burst_ends, span).filter(|_| quiet_sender) else { return Ok(()) };
+    let jump = Jump { by, least_ns: carried.least_ns(), time: span };
+    Err(if jump.may_be_burst() { Unusable::Jumped(jump) } else { Unusable::ClockStep })
 }
 
 /// Departures before which the sender did not run: the time of the first packet behind each pause,
