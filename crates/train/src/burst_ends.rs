@@ -135,7 +135,7 @@ impl Scale {
 
     /// The jump of the delay that a clock shows which was set, or a burst of others: one, and it
     /// stays. A queue that the train builds does not: it grows by one packet time at a time. A host
-    /// that slept does not either, for all but the last packet of what it found are dropped by then.
+    /// that slept does not either: all but the last packet of what it found are dropped by then.
     pub fn jump(self, ends: &BurstEnds, span: f64) -> Option<f64> {
         let batch = self.batch(ends);
         let delays: Vec<f64> = ends.kept.iter().map(Sample::delay).collect();

@@ -18,7 +18,7 @@ pub struct Carried {
     whole_ns: i64,
     /// Least delay of a packet.
     least_ns: i64,
-    /// Rate at which the later half of the packets arrived at least, bit/s; infinite if in no time.
+    /// Least rate at which the later half of the packets arrived, bit/s; infinite if in no time.
     later_bps: f64,
 }
 
