@@ -43,8 +43,8 @@ impl Carried {
         }
         let whole_ns = ended.saturating_sub(began);
         let later_ns = ended.saturating_sub(middle);
-        // A bucket that is filled at ticks lets packets through in lumps. Where the half begins behind
-        // a pause and ends before one, it has a lump more than its time.
+        // A bucket that is filled at ticks lets packets through in lumps. Where the half begins
+        // behind a pause and ends before one, it has a lump more than its time.
         let usual_ns = later_ns as f64 / count.div_ceil(2).saturating_sub(1).max(1) as f64;
         let longest_ns = later_ns as f64 + (pause_ns as f64 - usual_ns).max(0.0);
         let later_bps = if later_ns > 0 { 8e9 * later_octets as f64 / longest_ns } else { f64::INFINITY };
@@ -162,8 +162,8 @@ mod tests {
 
     #[test]
     fn lumps_are_no_faster_link() {
-        // Three at once every 3 ms: 10 Mbit/s. The later half is six packets of two lumps behind the
-        // end of one, or in 3 ms.
+        // Three at once every 3 ms: 10 Mbit/s. The later half is six packets of two lumps behind
+        // the end of one, or in 3 ms.
         let lumps: Vec<(i64, i64)> = (0..12).map(|packet| (0, 5_000 + packet / 3 * 3_000)).collect();
         let train = carried(&lumps);
         let sustained = train.sustained(Carried::base([train]).unwrap());

@@ -23,7 +23,7 @@ const ROWS: [Row; 9] = [
     (
         "stalled-hosts",
         ["c4", "f8", "l1", "d2"],
-        &["at least 91.7 Mbit/s\n", "unclear, ", "a host stood still", "repeat while both hosts are idle"],
+        &["at least 89.3 Mbit/s\n", "unclear, ", "a host stood still", "repeat while both hosts are idle"],
     ),
     ("random-loss", ["c2", "f4", "l4", "d7"], &["loss of 0.", "find the link that loses: narrows hops"]),
     ("asymmetric-loss", ["c2", "f1", "l10", "d8"], &["nothing there; ", "lost on the way back", "--reverse"]),

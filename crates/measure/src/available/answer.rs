@@ -35,6 +35,8 @@ const OUTLASTS: f64 = 0.05;
 const HIDDEN: f64 = 2.33;
 /// A train at this share of the sender's highest rate counts as being there.
 pub(super) const AT_MAX: f64 = 0.97;
+/// Of the path's rate: a bound below it is no answer (ours).
+const LITTLE: f64 = 0.1;
 /// Of a normal error, 90 % lie within so many standard deviations.
 const Z_90: f64 = 1.645;
 /// Half-width below which no interval shrinks, as a share of the path's rate (ours: stamps, framing
@@ -346,7 +348,8 @@ impl RunAccount {
             let hidden = (train.growth + HIDDEN * train.growth_error).max(0.0);
             self.carried(train).min(train.rate_out) - scale * hidden
         });
-        let value = BitRate::from_bps_f64(0.98 * through.reduce(f64::max).filter(|most| *most > 0.0)?)?;
+        let most = 0.98 * through.reduce(f64::max)?;
+        let value = BitRate::from_bps_f64(most).filter(|_| most > LITTLE * scale)?;
         let bound = Estimate::ip_rate(Metric::AvailableIpCapacity, value, value, value);
         Some(bound.at_least(Limit::Budget).caveat(Caveat::NotConverged))
     }

@@ -208,7 +208,9 @@ fn check_jump(burst_ends: &BurstEnds, span: f64, carried: Carried) -> Result<(),
     let quiet_sender = burst_ends.kept.windows(2).all(|pair| pair[1].departed - pair[0].departed < longest);
     let Some(by) = Scale::SECONDS.jump(burst_ends, span).filter(|_| quiet_sender) else { return Ok(()) };
     let jump = Jump { by, least_ns: carried.least_ns(), time: span };
-    Err(if jump.may_be_burst() { Unusable::Jumped(jump) } else { Unusable::ClockStep })
+    // A host that stood still hands over late what its clock would have shown in time.
+    let burst = jump.may_be_burst() && !burst_ends.stalled;
+    Err(if burst { Unusable::Jumped(jump) } else { Unusable::ClockStep })
 }
 
 /// Departures before which the sender did not run: the time of the first packet behind each pause,
