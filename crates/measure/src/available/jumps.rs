@@ -1,12 +1,13 @@
 //! Bursts of others that came between two packets of a train.
 //!
-//! What a faster link hands to the tight one in a moment makes the delay jump by the time that the
-//! burst takes there, and stay: the queue is longer for all packets behind. A clock that is set
-//! shows the same. But the next train finds an empty queue again, and a clock stays set.
+//! A faster link can pass a burst to the tight link at once. The delay then jumps by the time that
+//! the burst takes on the tight link, and stays up for the rest of the train. A clock that is set
+//! looks the same. But after a burst the next train begins with the usual delay, and after a clock
+//! was set it does not.
 //!
-//! The lines through such a train begin behind its jump. So these trains are left out of the fit,
-//! and the bursts come off what it says: they are a compound Poisson process, seen for as long as
-//! all trains lasted.
+//! The fit leaves out trains with a jump: their lines would begin behind it, and miss the burst. The
+//! mean rate of the bursts is taken off what the fit says. Bursts are a compound Poisson process,
+//! watched for as long as all trains together lasted, those with a jump among them.
 
 /// One train's jump. Times in seconds, delays in ns with the clocks' unknown offset.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -257,7 +257,7 @@ impl Caveat {
             Self::MacAggregation { .. } => "the link sends frames in bursts",
             Self::GrantScheduled { .. } => "the link sends by grants",
             Self::NotConverged => "the interval stayed wide",
-            Self::OneLinkAssumed => "several loaded links would look like this",
+            Self::OneLinkAssumed => "one loaded link is assumed: it may be low",
             Self::GreyRegion { .. } => "it moved while it was measured",
             Self::ElasticCrossTraffic => "other traffic backed off meanwhile",
             Self::CapacityAssumed { .. } => "the capacity was assumed",
@@ -357,8 +357,8 @@ impl fmt::Display for Caveat {
             ),
             Self::NotConverged => f.write_str("the run ended before the interval was narrow; a longer run may narrow it"),
             Self::OneLinkAssumed => f.write_str(
-                "delays wander by more than a packet's time, so only long trains tell the rate; if several links \
-                 in a row carry much other traffic, the capacity is higher: measure again when there is less traffic",
+                "the value assumes that one link carries most of the other traffic; if several links do, the capacity is \
+                 20 to 40 % higher or more; measure again when there is less traffic",
             ),
             Self::GreyRegion { low, high } if low.to_string() == high.to_string() => {
                 write!(f, "the value moved about {low} while it was measured")

@@ -322,3 +322,42 @@ proptest! {
         prop_assert!(estimate(&outcome).in_unit().value.abs_diff(want) <= 1);
     }
 }
+
+/// A bucket of 100 Mbit/s that holds two packets: of each small bulk two pass at once and the third
+/// comes 146 us later, all alike, which is 162 Mbit/s. Long trains come at 100, and trains paced at
+/// that rate are not slowed.
+#[test]
+fn bulks_that_pass_a_small_bucket_are_no_faster_link() {
+    let train = |count: i64| (0..count).map(|k| if k == 0 { 0 } else { 4 + 120 * k }).collect::<Vec<i64>>();
+    let bulk = |begin: i64| {
+        let head = Arrival { ip_octets: 60, ..at(begin) };
+        [head, at(begin + 4), at(begin + 6), at(begin + 152)]
+    };
+    let mut reports: Vec<TrainReport> = (0..7).map(|serial| report(Phase::Preliminary, serial, &train(9))).collect();
+    reports.extend((10..60).map(|serial| report(Phase::Pairs, serial, &train(4))));
+    reports.extend((60..72).map(|serial| report(Phase::Trains, serial, &train(27))));
+    for serial in 72..75 {
+        let mut check = report(Phase::Check, serial, &train(53));
+        depart(&mut check, 120_000);
+        reports.push(check);
+    }
+    reports.extend((75..85).map(|serial| {
+        let arrivals = (0..8).flat_map(|k| bulk(5_000 * k)).collect();
+        TrainReport { arrivals, ..report(Phase::Filter, serial, &[]) }
+    }));
+    let found = analyse(&ideal(), &reports, &bare());
+    let found = estimate(&found);
+    assert_eq!((found.in_unit().value, found.verdict()), (100_000_000, BoundKind::Estimated));
+    assert!(found.caveats.contains(&Caveat::Shaped), "{found:?}");
+}
+
+/// A packet of 1500 octets that left and arrived at this time, us.
+fn at(us: i64) -> Arrival {
+    let fate = Fate::Received(Stamp::from_nanos(us * 1000));
+    Arrival {
+        seq: u32::try_from(us).unwrap(),
+        departed: Stamp::from_nanos(us / 5_000 * 5_000_000),
+        ip_octets: 1500,
+        fate,
+    }
+}
