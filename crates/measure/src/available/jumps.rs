@@ -5,7 +5,7 @@
 //! looks the same. But after a burst the next train begins with the usual delay, and after a clock
 //! was set it does not.
 //!
-//! The fit leaves out trains with a jump: their lines would begin behind it, and miss the burst. The
+//! The fit leaves out trains with a jump: their lines would begin behind it and miss the burst. The
 //! mean rate of the bursts is taken off what the fit says. Bursts are a compound Poisson process,
 //! watched for as long as all trains together lasted, those with a jump among them.
 
