@@ -139,17 +139,17 @@ impl Scale {
     pub fn jump(self, ends: &BurstEnds, span: f64) -> Option<f64> {
         let batch = self.batch(ends);
         let delays: Vec<f64> = ends.kept.iter().map(Sample::delay).collect();
-        let jumps = || delays.windows(2).map(|pair| pair[1] - pair[0]);
+        let jumps = delays.windows(2).map(|pair| pair[1] - pair[0]);
         // Batches make many jumps, a clock that is set makes one.
-        let most = jumps().max_by(|one, other| one.abs().total_cmp(&other.abs()))?;
-        let sizes = jumps().map(f64::abs);
-        let (jump, next) =
-            sizes.fold((0.0f64, 0.0f64), |(most, next), jump| (most.max(jump), next.max(jump.min(most))));
+        let (jump, next) = jumps.fold((0.0f64, 0.0f64), |(most, next), jump| {
+            if jump.abs() > most.abs() { (jump, most.abs()) } else { (most, next.max(jump.abs())) }
+        });
+        let size = jump.abs();
         let low = delays.iter().copied().fold(f64::INFINITY, f64::min);
         let high = delays.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-        let stays = jump > (high - low) / 2.0 && next < jump / 2.0;
-        let large = delays.len() >= 8 && span > 0.0 && jump > (span / 5.0).max(3.0 * batch);
-        (large && stays).then_some(most)
+        let stays = size > (high - low) / 2.0 && next < size / 2.0;
+        let large = delays.len() >= 8 && span > 0.0 && size > (span / 5.0).max(3.0 * batch);
+        (large && stays).then_some(jump)
     }
 
     /// Time from batch to batch; zero where the receiver does not batch.

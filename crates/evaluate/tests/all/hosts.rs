@@ -18,18 +18,23 @@ fn between(file: &str, profile: &str) -> Scenario {
     scenario.hosts(&Arc::new(HostProfile::from_toml(&hosts).unwrap())).validate().unwrap()
 }
 
+/// A method's quantity over a scenario, beside what is there if nobody measures.
+fn of<'a>(scenario: &'a Scenario, (method, metric): (&str, Metric), params: &'a [(String, String)]) -> Simulation<'a> {
+    Simulation {
+        scenario,
+        way: PathDirection::Forward,
+        method: narrows_methods::find(method).unwrap(),
+        metric,
+        params,
+        truth: narrows_scenario::TruthFrom::Undisturbed,
+    }
+}
+
 /// Seeds 1 to 10: values within this share of the truth, values further off and bounds that do not
 /// hold, other bounds and runs without either, and the most octets of a run.
 fn runs(path: &str, profile: &str, (method, metric): (&str, Metric), near: f64) -> (usize, usize, usize, u64) {
     let scenario = between(&format!("plans/paths/{path}"), profile);
-    let simulation = Simulation {
-        scenario: &scenario,
-        way: PathDirection::Forward,
-        method: narrows_methods::find(method).unwrap(),
-        metric,
-        params: &[],
-        truth: narrows_scenario::TruthFrom::Undisturbed,
-    };
+    let simulation = of(&scenario, (method, metric), &[]);
     let (mut right, mut wrong, mut open, mut octets) = (0, 0, 0, 0);
     for seed in 1..=10 {
         let run = simulation.run(seed).unwrap();
@@ -88,14 +93,7 @@ fn stamps_of_a_host_that_was_held_up_are_no_fast_link() {
     ];
     for (file, method, metric, params, first) in cases {
         let scenario = between(file, "busy-both-ends.toml");
-        let simulation = Simulation {
-            scenario: &scenario,
-            way: PathDirection::Forward,
-            method: narrows_methods::find(method).unwrap(),
-            metric,
-            params,
-            truth: narrows_scenario::TruthFrom::Undisturbed,
-        };
+        let simulation = of(&scenario, (method, metric), params);
         for seed in first..first + 8 {
             let run = simulation.run(seed).unwrap();
             let truth = run.truth.unwrap() as f64;
@@ -119,14 +117,7 @@ fn delays_that_wander_leave_a_loaded_link_its_capacity() {
 fn several_loaded_links_where_delays_wander_are_not_surely_one() {
     for path in ["two-loaded-wandering.toml", "three-loaded-wandering.toml"] {
         let scenario = between(&format!("plans/paths/{path}"), "quiet-both-ends.toml");
-        let simulation = Simulation {
-            scenario: &scenario,
-            way: PathDirection::Forward,
-            method: narrows_methods::find("capacity").unwrap(),
-            metric: Metric::IpCapacity,
-            params: &[],
-            truth: narrows_scenario::TruthFrom::Undisturbed,
-        };
+        let simulation = of(&scenario, CAPACITY, &[]);
         let mut values = 0;
         for seed in 8000..8010 {
             let run = simulation.run(seed).unwrap();

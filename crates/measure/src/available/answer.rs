@@ -6,6 +6,7 @@ use narrows_units::{BitRate, Metric, Sender, Stamp};
 
 use super::curve::Curve;
 use super::jumps::Jumps;
+use super::levels::NORMAL;
 use super::pooled::{PooledEstimate, fastest};
 use super::train::TrainSlope;
 use narrows_probe::outcome::SampleCounts;
@@ -37,8 +38,6 @@ const HIDDEN: f64 = 2.33;
 pub(super) const AT_MAX: f64 = 0.97;
 /// Of the path's rate: a bound below it is no answer (ours).
 const LITTLE: f64 = 0.1;
-/// Of a normal error, 90 % lie within so many standard deviations.
-const Z_90: f64 = 1.645;
 /// Half-width below which no interval shrinks, as a share of the path's rate (ours: stamps, framing
 /// of other packet sizes, whole packets).
 pub(super) const FLOOR: f64 = 0.008;
@@ -220,7 +219,7 @@ impl RunAccount {
     /// What bursts between packets took of the tight link, and half of the 90 % interval.
     fn bursts(&self, pooled: &PooledEstimate) -> (f64, f64) {
         let time = self.trains.iter().map(|train| train.send_time).sum();
-        self.jumps.load(pooled.capacity, time).map_or((0.0, 0.0), |(load, error)| (load, Z_90 * error))
+        self.jumps.load(pooled.capacity, time).map_or((0.0, 0.0), |(load, error)| (load, NORMAL * error))
     }
 
     /// Trains outlast the round trips of transfers, which may then have given way to them, and

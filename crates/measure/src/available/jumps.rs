@@ -52,8 +52,11 @@ impl Jumps {
         clock
     }
 
-    pub(crate) fn push(&mut self, jump: Jump) {
+    /// The next train, whose delay jumped. Returns what [`Jumps::next`] does.
+    pub(crate) fn push(&mut self, jump: Jump) -> bool {
+        let clock = self.next(jump.least_ns);
         self.last = Some(jump);
+        clock
     }
 
     /// What bursts took of a tight link of `capacity` on average, and its standard error, where the
@@ -81,10 +84,10 @@ mod tests {
     #[test]
     fn a_clock_stays_set_and_a_queue_empties() {
         let mut jumps = Jumps::default();
-        jumps.push(JUMP);
+        assert!(!jumps.push(JUMP));
         assert!(jumps.next(15_200_000));
         assert_eq!(jumps.load(100e6, 0.1), None);
-        jumps.push(JUMP);
+        assert!(!jumps.push(JUMP));
         assert!(!jumps.next(5_100_000));
         assert!(!jumps.next(15_000_000));
         assert!(jumps.load(100e6, 0.1).is_some());
@@ -94,7 +97,7 @@ mod tests {
     fn bursts_take_their_share_of_the_time() {
         let mut jumps = Jumps::default();
         for _ in 0..4 {
-            jumps.push(JUMP);
+            assert!(!jumps.push(JUMP));
             assert!(!jumps.next(5_000_000));
         }
         // Four of a megabit in 0.128 s.

@@ -14,7 +14,7 @@ use narrows_train::burst_ends::Sample;
 const BLOCKS: usize = 12;
 const BLOCK_ENDS: usize = 4;
 /// Nine tenths of what is normal lie within so many deviations.
-const NORMAL: f64 = 1.645;
+pub(super) const NORMAL: f64 = 1.645;
 /// Fewest blocks, and trains that they come from (ours).
 const FEWEST: (usize, usize) = (12, 4);
 

@@ -201,8 +201,7 @@ impl Machine {
             }
             Unusable::ClockStep => (&mut self.seen.clock_steps, Reason::NoAgreement),
             Unusable::Jumped(jump) => {
-                self.seen.clock_steps += u32::from(self.seen.jumps.next(jump.least_ns));
-                self.seen.jumps.push(jump);
+                self.seen.clock_steps += u32::from(self.seen.jumps.push(jump));
                 return None;
             }
             Unusable::FewBatches => {

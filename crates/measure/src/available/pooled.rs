@@ -3,6 +3,7 @@
 
 use super::begins::{Yielded, under_either};
 use super::fit::{MOST, PASSES, PAST, RESOLUTION, ROUNDS, conditional_fit, is_above, lengths};
+use super::levels::NORMAL;
 use super::quantiles::{ConditionalFit, beyond, quantile, turning_points};
 use super::train::TrainSlope;
 
@@ -168,14 +169,14 @@ impl PooledEstimate {
         let without = self
             .yielded
             .filter(|yielded| yielded.by_chance() > HINT)
-            .map(|yielded| yielded.less + (1.645 * yielded.error).hypot(below).hypot(SURE * floor));
+            .map(|yielded| yielded.less + (NORMAL * yielded.error).hypot(below).hypot(SURE * floor));
         (without.map_or(low, |without| low.max(without)), high)
     }
 
     /// By what a run goes on or ends: Student's for the spread, normal for the capacity, and a
     /// floor.
     pub(crate) fn half_width(&self, floor: f64) -> f64 {
-        (self.by_spread() * self.heavy()).hypot(1.645 * self.capacity_error).hypot(floor)
+        (self.by_spread() * self.heavy()).hypot(NORMAL * self.capacity_error).hypot(floor)
     }
 }
 

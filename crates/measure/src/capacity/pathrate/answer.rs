@@ -4,7 +4,9 @@ use narrows_units::BitRate;
 
 use super::batches;
 use super::buckets::{credible, from_bucket, kept_up};
-use super::by_trains::{WIDEST, blurred, from_bound, from_idle_trains, from_trains, too_wide, uncertain};
+use super::by_trains::{
+    WIDEST, behind_bucket, blurred, from_bound, from_idle_trains, from_trains, too_wide, uncertain,
+};
 use super::capprobe::{self, Filtered};
 use super::core::{LEAST_FULL, backed, core, pairs_within, sharpen};
 use super::diagnostics::{common_caveats, diagnostics, finish, samples};
@@ -133,8 +135,8 @@ fn no_more_than(most: f64, mut estimate: Estimate) -> Estimate {
 fn without_bucket(session: &MethodRun) -> Result<Estimate, Reason> {
     if session.of(Phase::Batches).next().is_some() || batches::seen(session) {
         let found = from_batches(session)?;
-        let beside_others = found.verdict() == BoundKind::LowerBound && found.limited_by != Limit::Sender;
-        return three_rates::estimate(session).filter(|_| beside_others).unwrap_or(Ok(found));
+        let bare = is_bound_of_path(&found);
+        return three_rates::estimate(session).filter(|_| bare).unwrap_or(Ok(found));
     }
     if session.too_fast.len() > session.samples.len() {
         return receiver_bound(session, session.too_fast.iter());
@@ -172,9 +174,13 @@ fn without_bucket(session: &MethodRun) -> Result<Estimate, Reason> {
 /// Whether what there is so far names no value, though a sender could have shown one.
 pub(super) fn is_bare(session: &MethodRun) -> bool {
     match without_bucket(session) {
-        Ok(estimate) => estimate.verdict() == BoundKind::LowerBound && estimate.limited_by != Limit::Sender,
+        Ok(estimate) => is_bound_of_path(&estimate),
         Err(reason) => reason == Reason::NoAgreement,
     }
+}
+
+fn is_bound_of_path(estimate: &Estimate) -> bool {
+    estimate.verdict() == BoundKind::LowerBound && estimate.limited_by != Limit::Sender
 }
 
 /// Two lines of evidence are there when back-to-back trains of several lengths and sizes agree, and
@@ -201,9 +207,7 @@ fn from_modes(session: &MethodRun) -> Result<Estimate, Reason> {
         && let Some(rate) = estimate.rate().filter(|rate| rate.verdict == BoundKind::Estimated)
         && contradicts(session, &decision, rate.high.as_f64() / session.ip_rate(1.0))
     {
-        let error = adr.error.max(TRAINS_KNOWN * adr.rate);
-        let trains = plain(session, adr.rate, adr.rate - error, adr.rate + error)?;
-        return Ok(trains.with("branch", "dispersion rate").caveat(Caveat::Shaped));
+        return behind_bucket(session, &adr);
     }
     let bound = match &found {
         Ok(estimate) if estimate.verdict() != BoundKind::Estimated => estimate.rate().map(|rate| rate.value.as_f64()),
@@ -464,8 +468,6 @@ fn nothing_came(session: &MethodRun) -> Reason {
     Reason::TooMuchLoss { lost: tally.lost + tally.dropped, sent: tally.sent }
 }
 
-/// Ours: what timers of a bucket and stamps move a long train's rate by.
-const TRAINS_KNOWN: f64 = 0.01;
 /// Ours: less than this above the trains' rate is the trains' rate.
 const ABOVE_TRAINS: f64 = 1.03;
 /// Ours: trains are a bound to some percent, not to the bit.

@@ -23,15 +23,10 @@ use narrows_probe::outcome::{Caveat, Estimate, Reason};
 pub(super) fn wanted(session: &MethodRun) -> Option<f64> {
     let far = hosts::sent_share(session)? < FAR_FASTER;
     let loaded = session.narrow_is_loaded(2) == Some(true) || batches::loaded(session) == Some(true);
-    let came: Vec<f64> = pushed(session).iter().map(|train| train.rate).collect();
-    let none = session.of(Phase::Pushed).next().is_none();
+    let came = [Phase::Trains, Phase::Batches].map(|phase| batches::wholes(session, phase)).concat();
+    let came: Vec<f64> = came.iter().map(|train| train.rate).collect();
     let wander = batches::short_share(session)? > WANDERS;
-    median(&came).filter(|rate| far && loaded && wander && none && *rate > SLOWEST_BPS)
-}
-
-/// Trains that left back to back.
-fn pushed(session: &MethodRun) -> Vec<Whole> {
-    [Phase::Trains, Phase::Batches, Phase::Pushed].map(|phase| batches::wholes(session, phase)).concat()
+    median(&came).filter(|rate| far && loaded && wander && *rate > SLOWEST_BPS)
 }
 
 /// What trains of three rates say; `None` where they do not show that one link made their rates.
@@ -43,17 +38,13 @@ pub(super) fn estimate(session: &MethodRun) -> Option<Result<Estimate, Reason>> 
 
 /// The link's wire rate; `None` where the trains do not show that one link made their rates.
 fn one_link(session: &MethodRun) -> Option<Pooled> {
-    let pushed = Point::of(&batches::wholes(session, Phase::Pushed))?;
-    let (check, between) = (point(session, Phase::Check)?, point(session, Phase::Between)?);
+    let point = |phase| Point::of(&batches::wholes(session, phase));
+    let (pushed, check, between) = (point(Phase::Pushed)?, point(Phase::Check)?, point(Phase::Between)?);
     let line = Line::through(pushed, check)?;
     let alike = pushed.scatter * (pushed.trains as f64).sqrt() <= UNLIKE * pushed.slowed;
     let shared = line.traffic > SHARED * line.capacity;
     let far = pushed.sent * FAR_FASTER > line.capacity;
     (alike && shared && far && line.holds(pushed, check, between)).then(|| line.pooled(pushed, check))
-}
-
-fn point(session: &MethodRun, phase: Phase) -> Option<Point> {
-    Point::of(&batches::wholes(session, phase))
 }
 
 /// Trains of one rate.
@@ -130,7 +121,7 @@ const WANDERS: f64 = 0.2;
 const SLOWEST_BPS: f64 = 15e6;
 /// Of the capacity: less traffic bends no line enough.
 const SHARED: f64 = 0.1;
-/// Of their rate: trains of a hundred packets that met traffic for all of their length differ by
+/// Of their rate: trains of so many packets that met traffic for all of their length differ by
 /// more.
 const UNLIKE: f64 = 0.03;
 /// The link's capacity over that of a link in front that slows pushed trains: usually, and at most.
