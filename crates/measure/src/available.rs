@@ -3,6 +3,8 @@
 mod answer;
 mod backlogged;
 mod begins;
+mod bursts;
+mod busy;
 mod coarse;
 pub(crate) mod curve;
 mod curves;

@@ -1,12 +1,15 @@
 //! What was seen, and what to say of it.
 
+mod watched;
+
 use std::time::Duration;
 
 use narrows_units::{BitRate, Metric, Sender, Stamp};
 
+use super::bursts::idle;
+use super::busy::{Busy, Watch};
 use super::curve::Curve;
 use super::jumps::Jumps;
-use super::levels::NORMAL;
 use super::pooled::{PooledEstimate, fastest};
 use super::train::TrainSlope;
 use narrows_probe::outcome::SampleCounts;
@@ -65,6 +68,8 @@ pub(super) struct TurningPointVerdict<'a> {
     pub(super) pooled: Option<&'a PooledEstimate>,
     /// The turning point is where the receiving host cannot keep up.
     pub(super) receiver: bool,
+    /// For how much of the time bursts kept the path busy, where that counts.
+    pub(super) busy: Option<Busy>,
 }
 
 /// The account of all trains.
@@ -85,6 +90,8 @@ pub(super) struct RunAccount {
     pub(super) local_drops: u64,
     pub(super) clock_steps: u32,
     pub(super) jumps: Jumps,
+    /// Small packets between the trains.
+    pub(super) watch: Watch,
     pub(super) all_lost: u32,
     pub(super) few_batches: u32,
     pub(super) overflows: u32,
@@ -121,11 +128,18 @@ impl RunAccount {
     /// The outcome.
     pub(super) fn finish(&self, ending: &Ending, verdict: &TurningPointVerdict<'_>) -> Outcome {
         let estimate = match (ending, verdict.pooled) {
-            (Ending::HostLimited, _) => self.host_limited(),
-            (_, Some(pooled)) if verdict.receiver => self.receiver_limited(pooled),
-            (_, Some(pooled)) => self.estimated(pooled, ending).map(|estimate| self.within_reach(estimate)),
+            (Ending::HostLimited, _) => self.host_limited().map(|bound| idle(bound, verdict.busy)),
+            (_, Some(pooled)) if verdict.receiver => {
+                self.receiver_limited(pooled).map(|bound| idle(bound, verdict.busy))
+            }
+            (_, Some(pooled)) => {
+                self.estimated(pooled, verdict.busy, ending).map(|estimate| self.within_reach(estimate))
+            }
             (Ending::Flawed(reason) | Ending::Stopped(reason), None) => return self.inconclusive(reason.clone()),
-            (Ending::Settled | Ending::Exhausted, None) => self.undecided(),
+            (Ending::Settled | Ending::Exhausted, None) => {
+                let watched = verdict.busy.and_then(|busy| self.watched(busy));
+                watched.or_else(|| self.undecided().map(|bound| idle(bound, verdict.busy)))
+            }
         };
         match estimate {
             // At least nothing is no result.
@@ -157,15 +171,15 @@ impl RunAccount {
             .rejected("few_batches_trains", self.few_batches)
     }
 
-    fn estimated(&self, pooled: &PooledEstimate, ending: &Ending) -> Option<Estimate> {
+    fn estimated(&self, pooled: &PooledEstimate, busy: Option<Busy>, ending: &Ending) -> Option<Estimate> {
         let scale = self.scale()?;
         let half = pooled.half_width(FLOOR * scale);
         let floor = if self.batch.is_some() { BATCHED_FLOOR } else { FLOOR };
         let (low_half, high_half) = pooled.halves(floor * scale);
         let backed_off = pooled.backed_off();
-        let (bursts, bursts_half) = self.bursts(pooled);
-        let (low_half, high_half) = (low_half.hypot(bursts_half), high_half.hypot(bursts_half));
-        let unburdened = (pooled.available - bursts).max(0.0);
+        let bursts = self.bursts(pooled, busy, (low_half, high_half));
+        let (low_half, high_half) = bursts.halves;
+        let unburdened = (bursts.outside - bursts.load).max(0.0);
         let available = (unburdened - backed_off).max(0.0);
         // What is lost behind the tight link has gone through it; nothing tells which losses those
         // are.
@@ -186,7 +200,12 @@ impl RunAccount {
         .with("train_spread_bps", pooled.train_spread)
         .with("capacity_error_bps", pooled.capacity_error)
         .with("backed_off_bps", backed_off)
-        .with("bursts_bps", bursts)
+        .with("bursts_bps", bursts.load)
+        .with("busy_ratio", busy.map_or(0.0, |busy| busy.share))
+        .with("busy_paused_ratio", busy.map_or(0.0, |busy| busy.paused))
+        .with("busy_free_ratio", busy.map_or(0.0, |busy| busy.free))
+        .with("watched_ns", 1e9 * self.watch.time())
+        .with("burst_trains", self.trains.iter().filter(|train| train.met_burst).count())
         .with("idle_more_bps", pooled.idle_more);
         if let Some(yielded) = pooled.yielded {
             estimate = estimate.with("yielded_bps", yielded.less).with("yielded_error_bps", yielded.error);
@@ -197,14 +216,19 @@ impl RunAccount {
         }
         let wide = low_half + high_half > RANGE * scale;
         let doubt = pooled.yielded.is_some_and(|yielded| yielded.is_doubt(FLOOR * scale));
-        if low_by > 0.0 || bursts > 0.0 || pooled.is_bursty() || doubt || self.outlasts_round_trips(pooled) {
+        if low_by > 0.0
+            || bursts.doubtful
+            || (!bursts.by_watch && pooled.is_bursty())
+            || doubt
+            || self.outlasts_round_trips(pooled)
+        {
             estimate.confidence = Confidence::Low;
         }
         if *ending != Ending::Settled || wide {
             estimate = estimate.caveat(Caveat::NotConverged);
             estimate.confidence = Confidence::Low;
         }
-        if pooled.per_train.len() < MIN_TRAINS {
+        if pooled.per_train.len() < MIN_TRAINS && !bursts.by_watch {
             let samples = u32::try_from(pooled.per_train.len()).unwrap_or(u32::MAX);
             estimate = estimate.caveat(Caveat::FewSamples { samples });
             estimate.confidence = Confidence::Low;
@@ -214,12 +238,6 @@ impl RunAccount {
         }
         estimate.also = self.by_products(pooled, half);
         Some(self.windows(estimate, pooled))
-    }
-
-    /// What bursts between packets took of the tight link, and half of the 90 % interval.
-    fn bursts(&self, pooled: &PooledEstimate) -> (f64, f64) {
-        let time = self.trains.iter().map(|train| train.send_time).sum();
-        self.jumps.load(pooled.capacity, time).map_or((0.0, 0.0), |(load, error)| (load, NORMAL * error))
     }
 
     /// Trains outlast the round trips of transfers, which may then have given way to them, and
@@ -388,12 +406,14 @@ impl RunAccount {
             .with("train_time_ns", all(|train| train.send_time * 1e9))
             .with("half_size_packet_ratio", self.half_size.iter().map(|(packets, _)| *packets).collect::<Vec<f64>>())
             .with("half_size_delay_growth", self.half_size.iter().map(|(_, growth)| *growth).collect::<Vec<f64>>())
+            .with("slept_trains", self.trains.iter().filter(|train| train.slept).count())
+            .with("paused_trains", self.paused)
             .with("trains", self.count)
     }
 
     fn caveats(&self) -> Vec<Caveat> {
         let share = |count: u64| count as f64 / self.sent.max(1) as f64;
-        let stalled = self.paused > 0 || self.trains.iter().any(|train| train.slept);
+        let stalled = self.paused > 0 || self.slept();
         let seen = [
             self.batch.map(|period| Caveat::ReceiveBatching { period }),
             (share(self.lost) > 0.001).then(|| Caveat::Loss { ratio: share(self.lost) }),

@@ -59,6 +59,11 @@ impl Jumps {
         clock
     }
 
+    /// Whether there was a burst.
+    pub(crate) fn any(&self) -> bool {
+        !self.bursts.is_empty() || self.last.is_some()
+    }
+
     /// What bursts took of a tight link of `capacity` on average, and its standard error, where the
     /// other trains lasted `time`; nothing without one.
     pub(crate) fn load(&self, capacity: f64, time: f64) -> Option<(f64, f64)> {

@@ -4,12 +4,14 @@ mod ending;
 mod hosts;
 mod per_packet;
 mod sending;
+mod watching;
 
 use std::time::Duration;
 
 use narrows_units::{BitRate, Sender, Stamp};
 
 use self::per_packet::TurningPointOf;
+use self::watching::Watching;
 use super::answer::{AT_MAX, Ending, FLOOR, RunAccount, TurningPointVerdict};
 use super::coarse;
 use super::curve;
@@ -71,6 +73,14 @@ pub struct Machine {
     achieved_rate_ratio: f64,
     planned: Duration,
     turning_point_of: TurningPointOf,
+    /// Small packets are under way, and what follows.
+    watching: Option<Watching>,
+    /// The world does not send them.
+    no_watch: bool,
+    /// How much longer than its train the last report took, and when the queue that the train left
+    /// had drained, by the receiver's clock, ns.
+    overhead: Duration,
+    drained_ns: i64,
     /// The trains are those of a recording.
     replayed: bool,
     began: Stamp<Sender>,
@@ -98,6 +108,10 @@ impl Machine {
             achieved_rate_ratio: 1.0,
             planned: Duration::ZERO,
             turning_point_of: TurningPointOf::default(),
+            watching: None,
+            no_watch: false,
+            overhead: Duration::ZERO,
+            drained_ns: i64::MIN,
             replayed: false,
             began: Stamp::from_nanos(0),
             train_began: Stamp::from_nanos(0),
@@ -143,12 +157,16 @@ impl Machine {
     }
 
     fn train(&mut self, now: Stamp<Sender>, report: &TrainReport) -> Step {
+        if let Some(then) = self.watching.take() {
+            return self.take_watch(now, report, then);
+        }
         if matches!(self.turning_point_of, TurningPointOf::Asked { .. }) {
             return self.take_half_size(now, report);
         }
         self.seen.count(report);
         self.seen.buckets.take_headed(report, self.priming_packets.0);
         let ending = self.read(now, report);
+        self.note_left(now, report);
         if let Some(ending) = ending {
             return self.end(now, ending);
         }
@@ -297,6 +315,7 @@ impl Machine {
             self.pooled = super::curves::pooled(&self.seen.curves, scale);
             return Some(false);
         }
+        self.mark_met();
         let host = self.seen.trains.iter().filter(|train| train.receiver_bound);
         let Some(most) = host.map(|train| train.rate_out).reduce(f64::max) else {
             self.pooled = pooled(&self.seen.trains, self.available, scale, capacity);
@@ -369,6 +388,9 @@ impl Machine {
     }
 
     fn refused(&mut self, now: Stamp<Sender>, refusal: Refusal) -> Step {
+        if let Some(then) = self.watching.take() {
+            return self.without_watch(now, then);
+        }
         if let TurningPointOf::Asked { ending, .. } = std::mem::take(&mut self.turning_point_of) {
             // Nobody can tell, and the answer says so.
             return self.done(&ending);
@@ -392,7 +414,7 @@ impl Machine {
 
     fn done(&mut self, ending: &Ending) -> Step {
         let receiver = self.update().unwrap_or(false) || self.is_hosts();
-        let verdict = TurningPointVerdict { pooled: self.pooled.as_ref(), receiver };
+        let verdict = TurningPointVerdict { pooled: self.pooled.as_ref(), receiver, busy: self.bursts() };
         Step::Done(self.seen.finish(ending, &verdict))
     }
 }
@@ -404,6 +426,10 @@ impl Replayable for Machine {
     fn replay_step(&mut self, asked: &Probe) -> bool {
         let Probe::Train(train) = asked else { return false };
         self.replayed = true;
+        if self.is_watch(train) {
+            self.watching = Some(Watching::Between(self.train_began));
+            return true;
+        }
         let Some(first) = train.packets.first() else {
             return false;
         };

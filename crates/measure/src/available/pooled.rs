@@ -36,7 +36,7 @@ const HEAVY: (f64, f64) = (1.05, 1.6);
 /// the truth beside Poisson traffic in the simulator: trains see a part of the time that counts,
 /// and their spread has the noise of their delays in it).
 const LIGHT: (f64, f64) = (0.65, 2.0);
-const SURE: f64 = 0.625;
+pub(super) const SURE: f64 = 0.625;
 const CREDIBLE: f64 = 0.7;
 /// The error of all trains is at least this share of what delays that wander within them make of it
 /// (ours: blocks of a train share their ends).
@@ -233,7 +233,8 @@ fn near(trains: &[TrainSlope], (lowest, available): (f64, f64), scale: f64, idle
     trains
         .iter()
         .enumerate()
-        .filter(|(_, train)| train.rate.is_finite() && train.backlogged_time > 0.0 && range.contains(&train.rate))
+        .filter(|(_, train)| !train.met_burst && train.rate.is_finite())
+        .filter(|(_, train)| train.backlogged_time > 0.0 && range.contains(&train.rate))
         .collect()
 }
 

@@ -91,6 +91,10 @@ pub(crate) struct TrainSlope {
     pub(crate) blocks: Vec<Block>,
     /// The packets arrived as fast as the receiving host can stamp them. For the caller to set.
     pub(crate) receiver_bound: bool,
+    /// It found a burst's queue when it came. For the caller to set.
+    pub(crate) found_burst: bool,
+    /// For that reason it does not count. For the caller to set.
+    pub(crate) met_burst: bool,
 }
 
 impl TrainSlope {
@@ -198,6 +202,8 @@ pub(crate) fn analyse(report: &TrainReport, prior: Option<Prior>) -> Result<Trai
         early: line.early,
         blocks,
         receiver_bound: false,
+        found_burst: false,
+        met_burst: false,
     })
 }
 

@@ -9,7 +9,7 @@ use super::rules::{ALL, Said, View, fits, limiting_end};
 use crate::rows::MetricRow;
 
 /// An interval that is wider than this share of its value tells little.
-const OPEN: f64 = 0.5;
+const OPEN: f64 = 0.3;
 /// One connection that gets less than this share of what is free does not use the path.
 const UNUSED: f64 = 0.8;
 

@@ -23,7 +23,7 @@ const MORE_TIME: f64 = 1.06;
 /// A run that is not even fair by then goes on for so many times that many octets, and that long,
 /// at most.
 const EXTENDED: f64 = 12.0;
-const LONGEST: Duration = Duration::from_secs(5);
+pub(super) const LONGEST: Duration = Duration::from_secs(5);
 /// After that, so many times the fewest trains near the turning point end it even if too few of
 /// them tell: where a receiver batches, an idle path shows its turning point by batches and not by
 /// delays that grow.
@@ -34,8 +34,11 @@ impl Machine {
     /// of the path.
     pub(super) fn pause(&mut self, now: Stamp<Sender>, octets: u64) -> Step {
         let until = self.train_began + self.scale().period(&self.params, octets, self.more(), self.seen.count);
-        if self.would_be_late(until) {
+        if self.would_be_late(until) || self.watched_enough(now) {
             return self.end(now, Ending::Settled);
+        }
+        if let Some(step) = self.watch_until(now, until) {
+            return step;
         }
         if until > now { Step::Wait { until } } else { self.send(now) }
     }
@@ -64,7 +67,7 @@ impl Machine {
         let least = self.params.min_trains;
         let elapsed = now.since(self.began);
         if trains < least {
-            return self.is_stuck() && elapsed >= LONGEST.max(self.params.time);
+            return self.watched_enough(now) || self.is_stuck() && elapsed >= LONGEST.max(self.params.time);
         }
         let spent = self.seen.octets as f64 / scale.octets(&self.params);
         let over = spent >= 1.0 || elapsed >= self.params.time;
@@ -73,6 +76,7 @@ impl Machine {
             || (trains >= 2 * least && half <= NARROW)
             || (over && half <= FAIR)
             || (more_over && half <= USUAL)
+            || self.watched_enough(now)
             || self.is_long(now)
     }
 

@@ -44,6 +44,10 @@ impl Machine {
     /// Ends the run, or first asks whose the turning point is.
     pub(super) fn end(&mut self, now: Stamp<Sender>, ending: Ending) -> Step {
         let natural = matches!(ending, Ending::Settled | Ending::Exhausted);
+        let watches = natural || ending == Ending::HostLimited;
+        if let Some(step) = watches.then(|| self.watch_last(&ending)).flatten() {
+            return step;
+        }
         if natural && self.may_be_hosts() && self.turning_point_of == TurningPointOf::Unknown {
             self.turning_point_of = TurningPointOf::Asked { ending, tries: 0 };
             return self.send_half_size(now);

@@ -1,0 +1,87 @@
+//! What small packets between the trains add to what the trains say.
+
+use narrows_probe::{Confidence, Estimate};
+use narrows_units::{BitRate, Metric};
+
+use super::super::bursts::{self, Bursts, Outside};
+use super::super::busy::Busy;
+use super::super::levels::NORMAL;
+use super::super::pooled::{PooledEstimate, SURE};
+use super::{FLOOR, RANGE, RunAccount};
+
+/// Growth of delay that is known so well tells how fast a link drains (ours).
+const SLACK: f64 = 0.2;
+/// Trains that came through at rates this alike agree, and how many do (ours).
+const ALIKE: f64 = 0.02;
+const AGREE: usize = 3;
+
+impl RunAccount {
+    /// What bursts took of the tight link: by small packets, else by trains that met one.
+    pub(super) fn bursts(&self, pooled: &PooledEstimate, busy: Option<Busy>, halves: (f64, f64)) -> Bursts {
+        if let Some(busy) = busy {
+            let path = self.scale().unwrap_or(pooled.capacity);
+            let trains = Outside { available: pooled.available, halves };
+            return self.within_twice(bursts::taken(
+                trains,
+                (path, self.found_on()),
+                (busy, self.slept()),
+                SURE * FLOOR * path,
+            ));
+        }
+        let time = self.trains.iter().map(|train| train.send_time).sum();
+        let (load, error) = self.jumps.load(pooled.capacity, time).unwrap_or_default();
+        let half = NORMAL * error;
+        Bursts {
+            outside: pooled.available,
+            load,
+            halves: (halves.0.hypot(half), halves.1.hypot(half)),
+            doubtful: load > 0.0,
+            by_watch: false,
+        }
+    }
+
+    pub(super) fn slept(&self) -> bool {
+        self.trains.iter().any(|train| train.slept)
+    }
+
+    /// The fastest link on which a train can have found a burst's queue, bit/s: behind a train that
+    /// left at `R` its delay grew by `(R + X)/C - 1`.
+    fn found_on(&self) -> Option<f64> {
+        let found = self.trains.iter().filter(|train| train.found_burst && train.growth_error <= SLACK);
+        found.map(|train| train.rate / (1.0 + train.growth).max(SLACK)).reduce(f64::max)
+    }
+
+    /// Where neither the narrow link is known nor several trains came through at the same highest
+    /// rate, it may be twice as fast as that.
+    fn within_twice(&self, mut bursts: Bursts) -> Bursts {
+        let scale = self.scale().unwrap_or(0.0);
+        let alike = self.trains.iter().filter(|train| train.rate_out >= (1.0 - ALIKE) * scale).count();
+        if bursts.by_watch && self.narrow.or(self.capacity).is_none() && alike < AGREE {
+            bursts.halves.1 = bursts.halves.1.max(bursts.outside - bursts.load);
+            bursts.doubtful = true;
+        }
+        bursts
+    }
+
+    /// What small packets say alone, where no train that met no burst reached the turning point.
+    pub(super) fn watched(&self, busy: Busy) -> Option<Estimate> {
+        let scale = self.scale()?;
+        let outside = Outside::by_free(busy, scale, SURE * FLOOR * scale);
+        let bursts = self.within_twice(bursts::taken(
+            outside,
+            (scale, self.found_on()),
+            (busy, self.slept()),
+            SURE * FLOOR * scale,
+        ));
+        let available = outside.available - bursts.load;
+        let (low, high) = (available - bursts.halves.0, available + bursts.halves.1);
+        let rate = |bps: f64| BitRate::from_bps_f64(bps.max(0.0));
+        let mut estimate = Estimate::ip_rate(Metric::AvailableIpCapacity, rate(available)?, rate(low)?, rate(high)?)
+            .with("path_rate_bps", scale)
+            .with("bursts_bps", bursts.load);
+        if bursts.doubtful {
+            estimate.confidence = Confidence::Low;
+        }
+        (outside.width() <= RANGE * scale).then_some(estimate)
+    }
+}
