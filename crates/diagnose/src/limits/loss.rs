@@ -75,6 +75,9 @@ const EVEN_TIMES: f64 = 0.35;
 /// A queue that is there for less of the time than this holds no window down (ours: one that
 /// overflows under Reno stands for half of it).
 const QUEUED_SHARE: f64 = 0.2;
+/// Of the highest rate: no cut of a window leaves as little that had filled a path and its queue
+/// (ours: Reno leaves half of both).
+const FAR_BELOW: f64 = 0.45;
 /// The verdict that losses give rise to, the surest first.
 pub(super) fn verdict(seen: &TransferSamples<'_>) -> Option<LimitingFactor> {
     let settled = Settled::of(seen)?;
@@ -93,7 +96,8 @@ pub(super) fn verdict(seen: &TransferSamples<'_>) -> Option<LimitingFactor> {
     // losses come with it, nor is it there for much of the time.
     let seldom = low * 2 > hit && settled.queued_share() < QUEUED_SHARE;
     if hit == 0 || (low * 10 < hit * 9 && !seldom) {
-        return Some(LimitingFactor::Queue);
+        let left = settled.left_queue();
+        return Some(if left { LimitingFactor::Loss } else { LimitingFactor::Queue });
     }
     if Settled::is_model(seen) {
         return settled.beside_model();
@@ -240,6 +244,18 @@ impl<'a> Settled<'a> {
             (lost + resent, sent + slot.bps * slot.seconds / 8.0 / self.mss + resent)
         });
         lost > MANY_AT_RAMP + MANY_TIMES * sent * self.lost_share()
+    }
+
+    /// A queue took what was lost, but has hardly been met since, at far lower rates: the window
+    /// that losses left holds now, and what cut it that far is not known.
+    fn left_queue(&self) -> bool {
+        let behind = self.hit.last().map_or(self.slots, |last| &self.slots[last + 1..]);
+        let before = self.slots.iter().map(|slot| slot.bps).fold(0.0, f64::max);
+        let queued = behind.iter().filter(|slot| slot.rtt >= self.inflated).count() as f64;
+        let rate = series::mean_bps(behind);
+        behind.len() * 3 >= self.slots.len()
+            && queued < QUEUED_SHARE * behind.len() as f64
+            && rate.is_some_and(|rate| rate < FAR_BELOW * before)
     }
 
     /// Share of the time in which round trips went through a queue.
@@ -443,4 +459,38 @@ fn hit(slots: &[Slot]) -> Vec<usize> {
 fn rtt_before(slots: &[Slot], index: usize) -> Duration {
     let before = index.checked_sub(1).map_or(Duration::ZERO, |before| slots[before].rtt);
     before.max(slots[index].rtt)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is left of 350 Mbit/s when the ramp's overflow is over, as between two kernels.
+    fn left(bps: f64, rtt_ms: u64) -> bool {
+        let slot = |bps, rtt_ms, retransmitted| {
+            let rtt = Duration::from_millis(rtt_ms);
+            Slot { seconds: 0.1, bps, rtt, cwnd_segments: 100, retransmitted, delivery_bps: bps }
+        };
+        let ramp = [slot(100e6, 21, 0), slot(350e6, 33, 170), slot(250e6, 30, 40)];
+        let slots: Vec<Slot> = ramp.into_iter().chain((0..17).map(|_| slot(bps, rtt_ms, 0))).collect();
+        let (inflated, floor) = (Duration::from_millis(24), Duration::from_millis(20));
+        let settled = Settled {
+            hit: hit(&slots),
+            slots: &slots,
+            inflated,
+            needless: false,
+            mss: 1448.0,
+            floor,
+            doubtful: inflated,
+            ramp: &[],
+        };
+        settled.left_queue()
+    }
+
+    #[test]
+    fn a_queue_that_was_left_far_below_is_no_limit() {
+        assert!(left(60e6, 21));
+        assert!(!left(260e6, 21), "Reno's half");
+        assert!(!left(60e6, 30), "the queue stands");
+    }
 }
