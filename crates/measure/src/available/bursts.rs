@@ -1,4 +1,4 @@
-//! What bursts of others leave of what the trains say.
+//! Corrects what the trains say for bursts of other traffic that they did not meet.
 
 use narrows_probe::Estimate;
 use narrows_units::BitRate;
@@ -52,15 +52,18 @@ impl Outside {
     }
 }
 
-/// What bursts took that kept a link busy. `path` is the narrow link's rate, `fastest` that of the
-/// fastest link that a train can have found them on (`None`: no train found one).
+/// What bursts took while they kept a link busy. `path` is the narrow link's rate, `fastest` that
+/// of the fastest link on which a train found a burst (`None`: no train found one).
 ///
-/// - The receiving host slept during a train, or looks as if (`slept`): it may be the host's doing.
-/// - All traffic is bursts: `(1 - b) C`, where the link is not known to be faster than the narrow
-///   one; all that the narrow link carries, if such a link has more than that free.
-/// - A queue that stands for most of the time leaves no more than `(1 - b) C`, whatever trains say
-///   that others gave way to.
-/// - Bursts beside even traffic: the trains may have met some of them or not.
+/// - `slept`: the receiving host slept during a train. Or packets waited as they do when a host
+///   pauses. Then nothing is taken off, and the interval reaches down.
+/// - All traffic is bursts: `(1 - b) C`. If no train found a burst, it may have been on a faster
+///   link, and the interval reaches up.
+/// - Trains found bursts on a faster link: nothing is taken off, and the interval reaches down to
+///   what that link has left.
+/// - A queue stands for most of the time: no more than `(1 - b) C` is left, whatever trains say.
+/// - Bursts beside even traffic: `(1 - b) A'`. Trains may have met some of them, so the interval
+///   reaches up to `A'`.
 pub(super) fn taken(
     trains: Outside,
     (path, fastest): (f64, Option<f64>),

@@ -1,12 +1,12 @@
-//! For how much of the time bursts of others keep the path busy, seen by small packets that leave
-//! at an even pace between the trains.
+//! Measures for how much of the time bursts of other traffic keep the path busy, by small packets
+//! that leave at an even pace between the trains.
 //!
 //! A burst that a faster link hands over at once stands in the tight link's queue, and nothing of
 //! it arrives while that queue drains. So a short train meets a burst only if it passes at the very
-//! moment; otherwise it finds all of the link free. Packets that wait tell: the link is full for as
-//! long as they do. Let them wait for longer than even traffic makes them for a share `b` of the
-//! time, and let the trains outside that time say `A`. Then `(1 - b) A` is available (ours: the
-//! link's idle time is all outside).
+//! moment. Otherwise its delays grow as if all of the link were free. Packets that wait tell: the
+//! link is full for as long as they do. Suppose that they wait for longer than even traffic would
+//! make them for a share `b` of the time, and that trains outside that time say `A'`. Then
+//! `(1 - b) A'` is available (ours: all idle time of the link lies outside that share).
 
 /// Longest time of a block, whose shares of waiting packets scatter as the bursts do (ours: several
 /// blocks in the pause between two trains).

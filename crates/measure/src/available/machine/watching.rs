@@ -18,7 +18,7 @@ use narrows_train::train_method::{arrived_ns, whole_packets};
 
 /// IP octets of a small packet (ours: what every link and host takes).
 const OCTETS: u16 = 96;
-/// Share of the path's rate that they take (ours: a packet in the time of eight full ones), and
+/// Share of the path's rate that they take (ours: a packet in the time of six full ones), and
 /// their least gap.
 const LOAD: f64 = 0.01;
 const LEAST_GAP: Duration = Duration::from_micros(300);
