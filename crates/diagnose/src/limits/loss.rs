@@ -94,7 +94,7 @@ pub(super) fn verdict(seen: &TransferSamples<'_>) -> Option<LimitingFactor> {
     let (low, hit) = (settled.hit.iter().filter(|index| low(index)).count(), settled.hit.len());
     // A window that random losses leave open for long meets the queue now and then: neither do most
     // losses come with it, nor is it there for much of the time.
-    let seldom = low * 2 > hit && settled.queued_share() < QUEUED_SHARE;
+    let seldom = low * 2 > hit && settled.queued_share(settled.slots) < QUEUED_SHARE;
     if hit == 0 || (low * 10 < hit * 9 && !seldom) {
         let left = settled.left_queue();
         return Some(if left { LimitingFactor::Loss } else { LimitingFactor::Queue });
@@ -251,17 +251,16 @@ impl<'a> Settled<'a> {
     fn left_queue(&self) -> bool {
         let behind = self.hit.last().map_or(self.slots, |last| &self.slots[last + 1..]);
         let before = self.slots.iter().map(|slot| slot.bps).fold(0.0, f64::max);
-        let queued = behind.iter().filter(|slot| slot.rtt >= self.inflated).count() as f64;
         let rate = series::mean_bps(behind);
         behind.len() * 3 >= self.slots.len()
-            && queued < QUEUED_SHARE * behind.len() as f64
+            && self.queued_share(behind) < QUEUED_SHARE
             && rate.is_some_and(|rate| rate < FAR_BELOW * before)
     }
 
     /// Share of the time in which round trips went through a queue.
-    fn queued_share(&self) -> f64 {
-        let queued = self.slots.iter().filter(|slot| slot.rtt >= self.inflated).count();
-        queued as f64 / self.slots.len().max(1) as f64
+    fn queued_share(&self, slots: &[Slot]) -> f64 {
+        let queued = slots.iter().filter(|slot| slot.rtt >= self.inflated).count();
+        queued as f64 / slots.len().max(1) as f64
     }
 
     /// How much more unevenly losses lie over slots than chance would have it that strikes each
@@ -366,7 +365,7 @@ impl<'a> Settled<'a> {
         if self.lost_share() < PROBED {
             return None;
         }
-        Some(if self.queued_share() < QUEUED_SHARE { LimitingFactor::Policer } else { LimitingFactor::Queue })
+        Some(if self.queued_share(self.slots) < QUEUED_SHARE { LimitingFactor::Policer } else { LimitingFactor::Queue })
     }
 
     /// Losses come several at a time.

@@ -70,9 +70,9 @@ pub(super) fn taken(
     (busy, slept): (Busy, bool),
     floor: f64,
 ) -> Bursts {
-    let by_free = Outside::by_free(busy, path, floor);
     let by_watch = busy.is_all_bursts();
-    let Outside { available, halves: (low, high) } = if by_watch { by_free } else { trains };
+    let Outside { available, halves: (low, high) } =
+        if by_watch { Outside::by_free(busy, path, floor) } else { trains };
     let (idle, error) = (1.0 - busy.share, NORMAL * busy.error);
     let half = error * available;
     let load = available * busy.share;

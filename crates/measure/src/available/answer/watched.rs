@@ -21,12 +21,7 @@ impl RunAccount {
         if let Some(busy) = busy {
             let path = self.scale().unwrap_or(pooled.capacity);
             let trains = Outside { available: pooled.available, halves };
-            return self.within_twice(bursts::taken(
-                trains,
-                (path, self.found_on()),
-                (busy, self.slept()),
-                SURE * FLOOR * path,
-            ));
+            return self.taken(trains, path, busy);
         }
         let time = self.trains.iter().map(|train| train.send_time).sum();
         let (load, error) = self.jumps.load(pooled.capacity, time).unwrap_or_default();
@@ -38,6 +33,12 @@ impl RunAccount {
             doubtful: load > 0.0,
             by_watch: false,
         }
+    }
+
+    /// What bursts took that small packets saw, where the narrow link carries `path`.
+    fn taken(&self, trains: Outside, path: f64, busy: Busy) -> Bursts {
+        let host = (busy, self.slept());
+        self.within_twice(bursts::taken(trains, (path, self.found_on()), host, SURE * FLOOR * path))
     }
 
     pub(super) fn slept(&self) -> bool {
@@ -67,12 +68,7 @@ impl RunAccount {
     pub(super) fn watched(&self, busy: Busy) -> Option<Estimate> {
         let scale = self.scale()?;
         let outside = Outside::by_free(busy, scale, SURE * FLOOR * scale);
-        let bursts = self.within_twice(bursts::taken(
-            outside,
-            (scale, self.found_on()),
-            (busy, self.slept()),
-            SURE * FLOOR * scale,
-        ));
+        let bursts = self.taken(outside, scale, busy);
         let available = outside.available - bursts.load;
         let (low, high) = (available - bursts.halves.0, available + bursts.halves.1);
         let rate = |bps: f64| BitRate::from_bps_f64(bps.max(0.0));

@@ -23,7 +23,7 @@ const MORE_TIME: f64 = 1.06;
 /// A run that is not even fair by then goes on for so many times that many octets, and that long,
 /// at most.
 const EXTENDED: f64 = 12.0;
-pub(super) const LONGEST: Duration = Duration::from_secs(5);
+const LONGEST: Duration = Duration::from_secs(5);
 /// After that, so many times the fewest trains near the turning point end it even if too few of
 /// them tell: where a receiver batches, an idle path shows its turning point by batches and not by
 /// delays that grow.
@@ -40,15 +40,24 @@ impl Machine {
         if let Some(step) = self.watch_until(now, until) {
             return step;
         }
+        self.wait_or_send(now, until)
+    }
+
+    /// The next train, at that time.
+    pub(super) fn wait_or_send(&mut self, now: Stamp<Sender>, until: Stamp<Sender>) -> Step {
         if until > now { Step::Wait { until } } else { self.send(now) }
+    }
+
+    /// The longest that a run may last is over at that time.
+    pub(super) fn is_over(&self, at: Stamp<Sender>) -> bool {
+        at.since(self.began) >= LONGEST.max(self.params.time)
     }
 
     /// A train at that time would be one too many: there are enough, and the longest that a run may
     /// last is over.
     fn would_be_late(&self, until: Stamp<Sender>) -> bool {
         let trains = self.pooled.as_ref().map_or(0, |found| found.per_train.len());
-        (trains >= self.params.min_trains || self.is_stuck())
-            && until.since(self.began) >= LONGEST.max(self.params.time)
+        (trains >= self.params.min_trains || self.is_stuck()) && self.is_over(until)
     }
 
     /// So many trains near the turning point, and hardly one that tells: more of them will not.
@@ -67,7 +76,7 @@ impl Machine {
         let least = self.params.min_trains;
         let elapsed = now.since(self.began);
         if trains < least {
-            return self.watched_enough(now) || self.is_stuck() && elapsed >= LONGEST.max(self.params.time);
+            return self.watched_enough(now) || self.is_stuck() && self.is_over(now);
         }
         let spent = self.seen.octets as f64 / scale.octets(&self.params);
         let over = spent >= 1.0 || elapsed >= self.params.time;
@@ -83,6 +92,6 @@ impl Machine {
     /// No run is to last longer, whatever it knows by then.
     pub(super) fn is_long(&self, now: Stamp<Sender>) -> bool {
         let spent = self.seen.octets as f64 / self.scale().octets(&self.params);
-        spent >= EXTENDED || now.since(self.began) >= LONGEST.max(self.params.time)
+        spent >= EXTENDED || self.is_over(now)
     }
 }

@@ -10,7 +10,7 @@ use super::super::busy::{Busy, FREE_PACKETS};
 use super::super::levels::NORMAL;
 use super::super::params::Mode;
 use super::Machine;
-use super::ending::{FAIR, LONGEST};
+use super::ending::FAIR;
 use narrows_probe::Step;
 use narrows_probe::probes::{Probe, Train, TrainId, TrainReport};
 use narrows_train::carried::Carried;
@@ -109,12 +109,10 @@ impl Machine {
 
     /// Takes a train of small packets.
     pub(super) fn take_watch(&mut self, now: Stamp<Sender>, report: &TrainReport, then: Watching) -> Step {
-        let rows = report.arrivals.iter().filter_map(|row| Some((row.departed.nanos(), arrived_ns(row)?)));
-        let watched = rows.filter(|&(_, arrived)| arrived > self.drained_ns);
+        let watched = arrived(report).filter(|&(_, arrived)| arrived > self.drained_ns);
         self.seen.watch.push(watched.map(|(departed, arrived)| (departed, arrived.saturating_sub(departed))).collect());
         match then {
-            Watching::Between(until) if until > now => Step::Wait { until },
-            Watching::Between(_) => self.send(now),
+            Watching::Between(until) => self.wait_or_send(now, until),
             Watching::Last(ending) => self.end(now, ending),
         }
     }
@@ -132,8 +130,7 @@ impl Machine {
     /// its report took.
     pub(super) fn note_left(&mut self, now: Stamp<Sender>, report: &TrainReport) {
         self.overhead = now.since(self.train_began).saturating_sub(self.planned);
-        let last = report.arrivals.iter().filter_map(|row| Some((row.departed.nanos(), arrived_ns(row)?))).next_back();
-        let (Some((departed, arrived)), Some(base)) = (last, self.base_ns()) else { return };
+        let (Some((departed, arrived)), Some(base)) = (arrived(report).last(), self.base_ns()) else { return };
         let left = arrived.saturating_sub(departed).saturating_sub(base).max(0);
         self.drained_ns = arrived.saturating_add(LEFT.saturating_mul(left));
     }
@@ -160,8 +157,7 @@ impl Machine {
         let scale = self.scale().rate;
         let outside = Outside::by_free(busy, scale, FLOOR * scale);
         let half = (NORMAL * busy.error * outside.available).hypot((1.0 - busy.share) * outside.width() / 2.0);
-        (busy.is_all_bursts() && busy.time >= ENOUGH && half <= FAIR * scale)
-            || now.since(self.began) >= LONGEST.max(self.params.time)
+        (busy.is_all_bursts() && busy.time >= ENOUGH && half <= FAIR * scale) || self.is_over(now)
     }
 
     /// What small packets saw of bursts, if there were any.
@@ -196,4 +192,9 @@ impl Machine {
             train.met_burst = enough && train.found_burst;
         }
     }
+}
+
+/// Departures and arrivals of the packets that arrived, each by its own clock, ns.
+fn arrived(report: &TrainReport) -> impl Iterator<Item = (i64, i64)> + '_ {
+    report.arrivals.iter().filter_map(|row| Some((row.departed.nanos(), arrived_ns(row)?)))
 }
