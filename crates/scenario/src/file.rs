@@ -39,6 +39,9 @@
 //! shaper = { rate = "200 Mbit/s", burst = "64 kB", queue = "256 kB" }
 //! ```
 //!
+//! `timer = "50 us"` within `shaper` plays a kernel's: packets that wait for tokens go on so much
+//! late at most, and half of that at least.
+//!
 //! A hop whose link does not send one packet after the other says how it does (see `Service`):
 //!
 //! ```toml

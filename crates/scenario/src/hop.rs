@@ -248,6 +248,10 @@ pub struct TokenBucket {
     /// What becomes of packets without tokens: they wait in a queue of this size (a shaper), or are
     /// dropped at once (`None`: a policer).
     pub queue: Option<Queue>,
+    /// Most that a waiting packet goes on late, after there are tokens for it, and twice the least:
+    /// a kernel waits for them with a timer. Packets that have tokens by then go with it. Tokens
+    /// are not lost.
+    pub timer: Duration,
 }
 
 /// Random early detection (`[RED93]` §4): drops that become likelier as the queue grows. What is

@@ -221,6 +221,12 @@ fn check_hop(place: &str, hop: &Hop) -> Result<(), ScenarioError> {
     {
         return invalid("bucket", "needs a rate above zero and a burst of at least one packet of the MTU");
     }
+    if let Some(bucket) = hop.bucket.filter(|bucket| bucket.timer > Duration::ZERO) {
+        let meanwhile = bucket.rate.as_f64() * bucket.timer.as_secs_f64() / 8.0;
+        if (bucket.burst.count() as f64) < f64::from(hop.mtu) + meanwhile {
+            return invalid("bucket", "needs a burst of one packet of the MTU and what its timer may be late by");
+        }
+    }
     if let Some(early) = hop.early_drop {
         let share = |value: f64| value.is_finite() && value > 0.0 && value <= 1.0;
         if early.from >= early.to || !share(early.ratio) || !share(early.weight) {

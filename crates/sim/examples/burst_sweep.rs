@@ -76,6 +76,7 @@ fn drawn(dice: &mut Dice) -> Option<Drawn> {
         rate: BitRate::from_bps(whole(mbps * 1e6 * ratio)),
         burst: Octets::new(whole(depth * 1500.0)),
         queue,
+        timer: Duration::ZERO,
     };
     match policy {
         "early_drop" => {

@@ -108,7 +108,12 @@ impl Parts {
             }
             "policer" => {
                 let (share, burst) = (0.3 + 0.5 * one, (product * 0.1 * 20f64.powf(two)).max(9_000.0));
-                let bucket = TokenBucket { rate: self.rate(share), burst: Octets::new(whole(burst)), queue: None };
+                let bucket = TokenBucket {
+                    rate: self.rate(share),
+                    burst: Octets::new(whole(burst)),
+                    queue: None,
+                    timer: Duration::ZERO,
+                };
                 self.hop = self.hop.clone().bucket(bucket);
                 format!("{share:.2}, {burst:.0} octets")
             }

@@ -22,6 +22,8 @@ pub(crate) enum Purpose {
     Router(PathDirection, usize),
     /// Back-off, and the hash over channels, of one hop's link.
     Link(PathDirection, usize),
+    /// The timer of one hop's token bucket.
+    Timer(PathDirection, usize),
     /// Early drops in front of one hop's link.
     Early(PathDirection, usize),
     /// Whose face a node shows, and what it quotes.
@@ -58,6 +60,7 @@ impl Stream {
             Purpose::Arrivals(on) => (10, way(on), 0),
             Purpose::SharedStalls => (11, 0, 0),
             Purpose::Frequency(on) => (12, way(on), 0),
+            Purpose::Timer(on, hop) => (13, way(on), hop),
         };
         // Two streams of one seed differ in their increment alone; scattering the state too keeps
         // their first values apart.

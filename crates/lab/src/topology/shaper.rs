@@ -300,6 +300,7 @@ mod tests {
             rate: BitRate::from_mbps(200),
             burst: Octets::new(64_000),
             queue: Some(Queue::Octets(Octets::new(256_000))),
+            timer: std::time::Duration::ZERO,
         };
         assert_eq!(
             commands(hop(1_000, Link::Tbf(Burst::OnePacket)).bucket(bucket)),

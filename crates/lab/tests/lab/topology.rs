@@ -291,8 +291,12 @@ fn waited<T>(work: impl FnOnce() -> T) -> (T, f64) {
 fn shapers_are_calibrated() {
     let _alone = alone();
     let burst = Burst::Octets(Octets::new(30_000));
-    let bucket =
-        TokenBucket { rate: BitRate::from_mbps(30), burst: Octets::new(30_000), queue: Some(Queue::Packets(100)) };
+    let bucket = TokenBucket {
+        rate: BitRate::from_mbps(30),
+        burst: Octets::new(30_000),
+        queue: Some(Queue::Packets(100)),
+        timer: Duration::ZERO,
+    };
     let tbf = hop(20).link(Link::Tbf(burst)).queue(Queue::Packets(100));
     let htb = hop(50).link(Link::Htb(burst)).queue(Queue::Octets(Octets::new(150_000)));
     let shaped = hop(100).link(Link::Tbf(Burst::OnePacket)).bucket(bucket);

@@ -204,6 +204,7 @@ impl RunAccount {
         .with("busy_ratio", busy.map_or(0.0, |busy| busy.share))
         .with("busy_paused_ratio", busy.map_or(0.0, |busy| busy.paused))
         .with("busy_free_ratio", busy.map_or(0.0, |busy| busy.free))
+        .with("busy_together_ratio", busy.map_or(0.0, |busy| busy.together))
         .with("watched_ns", 1e9 * self.watch.time())
         .with("burst_trains", self.trains.iter().filter(|train| train.met_burst).count())
         .with("idle_more_bps", pooled.idle_more);

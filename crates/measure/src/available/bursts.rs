@@ -55,7 +55,7 @@ impl Outside {
 /// What bursts took while they kept a link busy. `path` is the narrow link's rate, `fastest` that
 /// of the fastest link on which a train found a burst (`None`: no train found one).
 ///
-/// - `slept`: the receiving host slept during a train. Or packets waited as they do when a host
+/// - `hosts`: the receiving host slept during a train, or packets waited as they do when a host
 ///   pauses. Then nothing is taken off, and the interval reaches down.
 /// - All traffic is bursts: `(1 - b) C`. If no train found a burst, it may have been on a faster
 ///   link, and the interval reaches up.
@@ -67,7 +67,7 @@ impl Outside {
 pub(super) fn taken(
     trains: Outside,
     (path, fastest): (f64, Option<f64>),
-    (busy, slept): (Busy, bool),
+    (busy, hosts): (Busy, bool),
     floor: f64,
 ) -> Bursts {
     let by_watch = busy.is_all_bursts();
@@ -77,7 +77,7 @@ pub(super) fn taken(
     let half = error * available;
     let load = available * busy.share;
     let none = |halves| Bursts { outside: available, load: 0.0, halves, doubtful: true, by_watch };
-    if slept || busy.may_be_hosts() {
+    if hosts {
         return none((low.hypot(half) + load, high));
     }
     let faster = fastest.filter(|rate| *rate > FASTER * path);

@@ -32,6 +32,8 @@ const MOST: f64 = 0.9;
 /// share of them that is a host's.
 const SAME_NS: f64 = 300.0;
 const MOST_TOGETHER: f64 = 0.5;
+/// Of so many pauses that trains would have met in the mean, they miss all in one run of twenty.
+const MET_FOR_SURE: f64 = 3.0;
 /// A packet that waits for less than so many full ones' time met nobody, or the end of one (ours).
 pub(crate) const FREE_PACKETS: f64 = 0.5;
 /// Rounds of the fixed point behind that: its slope is below a half.
@@ -70,16 +72,28 @@ impl Busy {
         several || self.share >= LONG
     }
 
-    /// Packets wait for long or not at all: there is no even traffic.
+    /// Packets wait for long or not at all: there is no even traffic. Where none waits a token
+    /// bucket may let even traffic through at once.
     pub(crate) fn is_all_bursts(&self) -> bool {
-        self.free >= NO_EVEN && self.share < MOST
+        self.matters() && self.free >= NO_EVEN && self.share < MOST
     }
 
     /// A receiving host that pauses looks like a burst. But then the sending host paused as well,
     /// for about as long as packets waited, or packets that waited all came in the same moment,
-    /// which no link hands over.
+    /// which no link hands over, but a token bucket does.
     pub(crate) fn may_be_hosts(&self) -> bool {
-        2.0 * self.paused >= self.share || self.together > MOST_TOGETHER
+        2.0 * self.paused >= self.share || self.is_together()
+    }
+
+    /// Packets that waited came in the same moment, and the sending host ran.
+    pub(crate) fn is_together(&self) -> bool {
+        2.0 * self.paused < self.share && self.together > MOST_TOGETHER
+    }
+
+    /// Whether `trains` of `seconds` together would have met pauses of a host, were packets held up
+    /// by those.
+    pub(crate) fn would_meet(&self, trains: usize, seconds: f64) -> bool {
+        self.bursts as f64 / self.time * seconds + trains as f64 * self.share >= MET_FOR_SURE
     }
 }
 

@@ -21,6 +21,7 @@ mod rates;
 mod recorded;
 mod sample;
 mod session;
+mod settled;
 mod shape;
 #[cfg(test)]
 mod tests;

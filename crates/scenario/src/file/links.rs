@@ -90,6 +90,7 @@ struct BucketFile {
     rate: String,
     burst: String,
     queue: Option<String>,
+    timer: Option<String>,
 }
 
 /// `early_drop = { from = "20 kB", to = "60 kB", ratio = 0.1 }`, with `weight` where it is not that
@@ -272,6 +273,7 @@ impl BucketFile {
             rate: rate(place, &self.rate)?,
             burst: octets(place, &self.burst)?,
             queue: shapes.then(|| waits.unwrap_or(Queue::Packets(1000))),
+            timer: optional(place, self.timer.as_ref(), duration)?.unwrap_or_default(),
         })
     }
 }

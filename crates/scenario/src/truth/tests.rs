@@ -63,7 +63,8 @@ fn hidden_devices_and_buckets_set_the_capacity() {
         delay: Duration::ZERO,
         queue: Queue::Packets(100),
     };
-    let bucket = TokenBucket { rate: BitRate::from_mbps(20), burst: Octets::new(64_000), queue: None };
+    let bucket =
+        TokenBucket { rate: BitRate::from_mbps(20), burst: Octets::new(64_000), queue: None, timer: Duration::ZERO };
     let base = Hop::rate(BitRate::from_mbps(100));
     let with_device = Scenario::new("device").hop(base.clone().layer2(device)).validate().unwrap();
     assert_eq!(with_device.truth(PathDirection::Forward).capacity(1500), BitRate::from_bps(48_764_629));
@@ -151,7 +152,8 @@ fn capacity_of_links_that_are_no_fifo() {
 #[test]
 fn a_burst_meets_a_bucket() {
     let burst = |queue| {
-        let bucket = TokenBucket { rate: BitRate::from_mbps(20), burst: Octets::new(60_000), queue };
+        let bucket =
+            TokenBucket { rate: BitRate::from_mbps(20), burst: Octets::new(60_000), queue, timer: Duration::ZERO };
         let hop = Hop::rate(BitRate::from_gbps(1)).bucket(bucket);
         let scenario = Scenario::new("bucket")
             .hop(Hop::rate(BitRate::from_mbps(100)).framing(Framing::BARE))

@@ -3,9 +3,11 @@
 use std::collections::VecDeque;
 
 use narrows_scenario::{Queue, TokenBucket};
+use narrows_units::nanos;
 
 use super::DropCause;
 use crate::NEVER;
+use crate::rng::Stream;
 
 /// A token bucket, as the time at which it will be full again (the generic cell rate algorithm's
 /// virtual scheduling, ITU-T I.371). A packet of time `T` (its IP octets over the token rate) may
@@ -18,6 +20,9 @@ pub(super) struct Bucket {
     full: Exact,
     last: u64,
     queue: Option<Queue>,
+    /// Most that the timer is late by, ns, and what draws it: half of that or more.
+    timer: u64,
+    rng: Stream,
     held: VecDeque<(u64, u16)>,
     held_octets: u64,
 }
@@ -26,7 +31,7 @@ pub(super) struct Bucket {
 type Exact = (u64, u64);
 
 impl Bucket {
-    pub(super) fn new(bucket: &TokenBucket) -> Self {
+    pub(super) fn new(bucket: &TokenBucket, rng: Stream) -> Self {
         let rate_bps = bucket.rate.bps();
         let bit_nanos = u128::from(bucket.burst.count()) * 8_000_000_000;
         let whole = u64::try_from(bit_nanos / u128::from(rate_bps)).unwrap_or(NEVER);
@@ -37,6 +42,8 @@ impl Bucket {
             full: (0, 0),
             last: 0,
             queue: bucket.queue,
+            timer: nanos(bucket.timer),
+            rng,
             held: VecDeque::new(),
             held_octets: 0,
         }
@@ -49,7 +56,10 @@ impl Bucket {
         let time = (bit_nanos / self.rate_bps, bit_nanos % self.rate_bps);
         let spent = self.add(self.full, time);
         let enough = round_up_difference(spent, self.depth);
-        let release = at.max(self.last).max(enough);
+        let mut release = at.max(self.last).max(enough);
+        if self.timer > 0 && release > at.max(self.last) {
+            release = release.saturating_add(self.timer / 2 + self.rng.below(self.timer / 2 + 1));
+        }
         if release > at {
             self.wait(at, release, ip_octets)?;
         }

@@ -355,7 +355,10 @@ impl Chain {
                 && hop.reorder.is_none(),
             server,
             closed: Vec::new(),
-            bucket: hop.bucket.as_ref().map(Bucket::new),
+            bucket: hop
+                .bucket
+                .as_ref()
+                .map(|bucket| Bucket::new(bucket, Stream::new(seed, Purpose::Timer(way, index)))),
             early: Early::new(hop, way, index, seed),
             wire,
             devices: hop.layer2.iter().map(device).collect(),

@@ -177,7 +177,8 @@ fn hidden_devices_serialise_once_more() {
 /// Bucket of 300 octets refilled at 1 octet per 10 µs, before a link of 1 µs per octet.
 #[test]
 fn token_bucket_polices_or_shapes() {
-    let bucket = |queue| TokenBucket { rate: BitRate::from_bps(800_000), burst: Octets::new(300), queue };
+    let bucket =
+        |queue| TokenBucket { rate: BitRate::from_bps(800_000), burst: Octets::new(300), queue, timer: Duration::ZERO };
     let hop = microsecond_link().mtu(100);
     let train = [(0, 100), (0, 100), (0, 100), (0, 100), (0, 100), (1_000_000, 100)];
     let out = outputs(&mut one_hop(hop.clone().bucket(bucket(None))), &train);
@@ -189,6 +190,21 @@ fn token_bucket_polices_or_shapes() {
     let expected = [(100_000, 0), (200_000, 1), (300_000, 2), (1_100_000, 3), (2_100_000, 5)];
     assert_eq!(deliveries(&out), expected);
     assert_eq!(drops(&out), [(0, 4, DropCause::Shaper)]);
+}
+
+/// A bucket of two packets, refilled with one in 1 ms: two pass, and the others go on when there
+/// are tokens, 200 to 400 us late. No delay adds to the next.
+#[test]
+fn a_timer_is_late_and_loses_no_tokens() {
+    let queue = Some(Queue::Unlimited);
+    let timer = Duration::from_micros(400);
+    let bucket = TokenBucket { rate: BitRate::from_bps(800_000), burst: Octets::new(200), queue, timer };
+    let out = outputs(&mut one_hop(microsecond_link().mtu(100).bucket(bucket)), &[(0, 100); 40]);
+    let times: Vec<u64> = deliveries(&out).into_iter().map(|(at, _)| at).collect();
+    assert_eq!(times[..2], [100_000, 200_000]);
+    let late: Vec<u64> = times[2..].iter().zip(1..).map(|(at, count)| at - 100_000 - count * 1_000_000).collect();
+    assert!(late.iter().all(|late| (200_000..=400_000).contains(late)), "{late:?}");
+    assert!(late.iter().max() > late.iter().min().map(|least| least + 100_000).as_ref(), "{late:?}");
 }
 
 /// 8 Mbit/s, from 1 ms nothing, from 3 ms 4 Mbit/s. A packet that is being sent is finished at its

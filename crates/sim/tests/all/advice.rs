@@ -48,6 +48,7 @@ fn bucket(share: u64, queue: Option<Queue>) -> Scenario {
         rate: BitRate::from_mbps(share),
         burst: Octets::new(if queue.is_some() { 8_000_000 } else { 150_000 }),
         queue,
+        timer: Duration::ZERO,
     };
     path(hop(50, 40, 250_000).bucket(bucket))
 }

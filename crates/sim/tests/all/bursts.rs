@@ -146,7 +146,8 @@ fn beside_others_the_median_to_a_tenth() {
 #[test]
 fn what_drops() {
     let rate = BitRate::from_mbps(100);
-    let bucket = |queue| TokenBucket { rate: BitRate::from_mbps(20), burst: Octets::new(90_000), queue };
+    let bucket =
+        |queue| TokenBucket { rate: BitRate::from_mbps(20), burst: Octets::new(90_000), queue, timer: Duration::ZERO };
     let bare = || Hop::rate(rate).delay(4 * MS);
     let early = |weight| EarlyDrop { from: Octets::new(30_000), to: Octets::new(120_000), ratio: 0.1, weight };
     let cases = [

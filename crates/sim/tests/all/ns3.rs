@@ -73,7 +73,7 @@ fn read(text: &str) -> (Vec<Hop>, Vec<Listed>) {
             "bucket" => {
                 let (rate, burst) = (BitRate::from_bps(number(words[1])), Octets::new(number(words[2])));
                 let hop = hops.pop().expect("a link before its bucket");
-                hops.push(hop.bucket(TokenBucket { rate, burst, queue: Some(queue(words[3])) }));
+                hops.push(hop.bucket(TokenBucket { rate, burst, queue: Some(queue(words[3])), timer: Duration::ZERO }));
             }
             _ => {
                 sent += number::<u64>(words[0]);

@@ -85,7 +85,7 @@ fn beside_poisson(mbps: u64, cross: u64) -> Scenario {
 
 /// A bucket of so many octets that fills at 20 Mbit/s.
 fn bucket(burst: u64, queue: Option<Queue>) -> TokenBucket {
-    TokenBucket { rate: BitRate::from_mbps(20), burst: Octets::new(burst), queue }
+    TokenBucket { rate: BitRate::from_mbps(20), burst: Octets::new(burst), queue, timer: Duration::ZERO }
 }
 
 /// The buckets of 3 MB last for a second, then 20 of the 50 Mbit/s are left.

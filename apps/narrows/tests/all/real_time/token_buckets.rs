@@ -44,7 +44,12 @@ fn hop(kind: fn(Burst) -> Link, packets: u64) -> Hop {
         .delay(Duration::ZERO)
         .queue(Queue::Packets(1000))
         .link(kind(Burst::OnePacket))
-        .bucket(TokenBucket { rate: BitRate::from_mbps(30), burst, queue: Some(Queue::Packets(1000)) })
+        .bucket(TokenBucket {
+            rate: BitRate::from_mbps(30),
+            burst,
+            queue: Some(Queue::Packets(1000)),
+            timer: Duration::ZERO,
+        })
 }
 
 /// A lab with this one hop whose shaper got its rate from a saturating run, and that rate; at most

@@ -37,8 +37,26 @@ impl RunAccount {
 
     /// What bursts took that small packets saw, where the narrow link carries `path`.
     fn taken(&self, trains: Outside, path: f64, busy: Busy) -> Bursts {
-        let host = (busy, self.slept());
-        self.within_twice(bursts::taken(trains, (path, self.found_on()), host, SURE * FLOOR * path))
+        let of = (busy, self.hosts_paused(busy));
+        self.within_twice(bursts::taken(trains, (path, self.found_on()), of, SURE * FLOOR * path))
+    }
+
+    /// Whether a pause of a host may have been what packets waited for.
+    fn hosts_paused(&self, busy: Busy) -> bool {
+        self.slept() || (busy.may_be_hosts() && !(busy.is_together() && self.ran(busy)))
+    }
+
+    /// Whether trains show that the receiving host ran: pauses as long and as many as packets
+    /// waited for would have met some. A jump of the clock that threw a train away may have been a
+    /// pause.
+    pub(super) fn ran(&self, busy: Busy) -> bool {
+        let seconds = self.trains.iter().map(|train| train.send_time).sum();
+        self.clock_steps == 0 && !self.slept() && busy.would_meet(self.trains.len(), seconds)
+    }
+
+    /// Whether more trains would show that.
+    pub(in super::super) fn is_in_doubt(&self, busy: Busy) -> bool {
+        busy.is_together() && self.clock_steps == 0 && !self.slept() && !self.ran(busy)
     }
 
     pub(super) fn slept(&self) -> bool {

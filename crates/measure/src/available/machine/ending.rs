@@ -70,6 +70,9 @@ impl Machine {
     /// Narrow, or spent what a run may spend; while the interval is not even fair, up to several
     /// times that.
     pub(super) fn enough(&self, now: Stamp<Sender>, found: &PooledEstimate) -> bool {
+        if self.is_in_doubt() {
+            return self.is_long(now);
+        }
         let scale = self.scale();
         let half = found.half_width(FLOOR * scale.rate) / scale.rate;
         let trains = found.per_train.len();

@@ -157,7 +157,13 @@ impl Machine {
         let scale = self.scale().rate;
         let outside = Outside::by_free(busy, scale, FLOOR * scale);
         let half = (NORMAL * busy.error * outside.available).hypot((1.0 - busy.share) * outside.width() / 2.0);
-        (busy.is_all_bursts() && busy.time >= ENOUGH && half <= FAIR * scale) || self.is_over(now)
+        let named = busy.is_all_bursts() && !self.seen.is_in_doubt(busy);
+        (named && busy.time >= ENOUGH && half <= FAIR * scale) || self.is_over(now)
+    }
+
+    /// Whether more trains would tell bursts from pauses of the receiving host.
+    pub(super) fn is_in_doubt(&self) -> bool {
+        self.bursts().is_some_and(|busy| self.seen.is_in_doubt(busy))
     }
 
     /// What small packets saw of bursts, if there were any.

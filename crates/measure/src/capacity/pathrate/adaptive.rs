@@ -67,8 +67,9 @@ impl Adaptive {
     pub(super) fn spacing(session: &MethodRun, request: Request) -> Duration {
         let gap = gap_ns(session, request.ip_octets).unwrap_or(0.0);
         let busy = Duration::try_from_secs_f64(gap * (request.packets + 1) as f64 * 1e-9).unwrap_or(MOST_SPACING);
-        let rounds = matches!(request.phase, Phase::Pairs | Phase::Trains | Phase::Filter | Phase::Pushed)
-            || request.phase.is_paced();
+        let rounds =
+            matches!(request.phase, Phase::Pairs | Phase::Trains | Phase::Filter | Phase::Pushed | Phase::Settle)
+                || request.phase.is_paced();
         let share = if rounds {
             session.params.utilisation
         } else {
@@ -96,6 +97,9 @@ impl Adaptive {
         // Every pass but the last fills the queue or moves on to a later stage.
         while self.queue.is_empty() && self.stage != Stage::Over {
             self.advance(session);
+            if self.queue.is_empty() && self.stage == Stage::Over && session.of(Phase::Settle).next().is_none() {
+                self.settle(session);
+            }
         }
         self.queue.pop_front()
     }

@@ -4,9 +4,7 @@ use narrows_units::BitRate;
 
 use super::batches;
 use super::buckets::{credible, from_bucket, kept_up};
-use super::by_trains::{
-    WIDEST, behind_bucket, blurred, from_bound, from_idle_trains, from_trains, too_wide, uncertain,
-};
+use super::by_trains::{WIDEST, blurred, from_bound, from_idle_trains, from_trains, too_wide, uncertain};
 use super::capprobe::{self, Filtered};
 use super::core::{LEAST_FULL, backed, core, pairs_within, sharpen};
 use super::diagnostics::{common_caveats, diagnostics, finish, samples};
@@ -14,12 +12,13 @@ use super::gaps;
 use super::hosts::{from_batches, mimicked, receiver_bound, sender_rate, sent_share};
 use super::least_delay;
 use super::modes::{self, Decision};
-use super::paced::{contradicts, least_capacity};
+use super::paced::least_capacity;
 use super::params::Preset;
 use super::quick;
 use super::rates::{bit_rate, plain};
 use super::sample::Phase;
 use super::session::{MethodRun, Pooled};
+use super::settled;
 use super::three_rates;
 use narrows_probe::outcome::{BoundKind, Caveat, Confidence, Details, Estimate, Limit, Outcome, Ranged, Reason};
 use narrows_train::carried::Carried;
@@ -161,14 +160,15 @@ fn without_bucket(session: &MethodRun) -> Result<Estimate, Reason> {
         });
     }
     let paired = session.of(Phase::Pairs).next().is_some();
-    match quick::agreement(session) {
+    let found = match quick::agreement(session) {
         Some(agreement) if !paired => {
             let mut estimate = plain(session, agreement.rate, agreement.low, agreement.high)?;
             estimate.confidence = quick_confidence(session);
             Ok(mark_mimicked(session, estimate.with("branch", "quick"), agreement.rate))
         }
         _ => from_modes(session),
-    }
+    };
+    if session.params.preset == Preset::Adaptive { settled::corrected(session, found) } else { found }
 }
 
 /// Whether what there is so far names no value, though a sender could have shown one.
@@ -203,12 +203,6 @@ fn from_modes(session: &MethodRun) -> Result<Estimate, Reason> {
         return from_winner(session, &decision).map(|estimate| question(session, estimate));
     }
     let found = from_pairs(session, &decision).and_then(|estimate| no_dispersion_rate(session, &decision, estimate));
-    if let (Ok(estimate), Some(adr)) = (&found, decision.adr)
-        && let Some(rate) = estimate.rate().filter(|rate| rate.verdict == BoundKind::Estimated)
-        && contradicts(session, &decision, rate.high.as_f64() / session.ip_rate(1.0))
-    {
-        return behind_bucket(session, &adr);
-    }
     let bound = match &found {
         Ok(estimate) if estimate.verdict() != BoundKind::Estimated => estimate.rate().map(|rate| rate.value.as_f64()),
         Ok(estimate) if estimate.confidence > Confidence::Low => return found,

@@ -70,13 +70,6 @@ pub(super) fn from_idle_trains(session: &MethodRun, adr: &modes::Adr) -> Result<
     Ok(plain(session, adr.rate, adr.rate - error, high)?.with("branch", "dispersion rate"))
 }
 
-/// What long trains say where pairs show only what a bucket of some packets lets through at once.
-pub(super) fn behind_bucket(session: &MethodRun, adr: &modes::Adr) -> Result<Estimate, Reason> {
-    let error = adr.error.max(TRAINS_KNOWN * adr.rate);
-    let found = plain(session, adr.rate, adr.rate - error, adr.rate + error)?;
-    Ok(found.with("branch", "dispersion rate").caveat(Caveat::Shaped))
-}
-
 pub(super) fn uncertain(mut estimate: Estimate) -> Estimate {
     estimate.confidence = Confidence::Low;
     estimate
@@ -91,8 +84,6 @@ pub(super) fn too_wide(session: &MethodRun) -> Reason {
 pub(super) const WIDEST: f64 = 0.25;
 /// Ours: trains that suffice are known to 1 %.
 const BLURRED: f64 = 0.03;
-/// Ours: what timers of a bucket and stamps move a long train's rate by.
-const TRAINS_KNOWN: f64 = 0.01;
 /// Ours: of the link.
 const UNSEEN_TRAFFIC: f64 = 0.1;
 /// Ours: two of five packets lost, and most trains with them.

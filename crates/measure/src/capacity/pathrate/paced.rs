@@ -28,18 +28,17 @@ pub(super) fn least_capacity(session: &MethodRun, decision: &Decision) -> Option
     (sent < FASTER * kept && kept < 1.0).then(|| (trains - sent * paced) / (1.0 - sent / kept))
 }
 
-/// Whether no FIFO path explains that pairs name `wire` bit/s: long trains came far slower, all
-/// alike, and trains paced at that lower rate were hardly slowed.
+/// Whether no FIFO path explains that pairs name `wire` bit/s: long trains came at the far lower
+/// `trains`, all alike, and trains paced at that lower rate were hardly slowed.
 ///
 /// A narrow link of `C` with other traffic there, or on a link behind that is no slower, lets
 /// back-to-back trains through at `R` only if it stretches trains paced at `R` by `C/R - 1 + R/C`
 /// at least: the traffic that took `C - R` is there for them as well. What lets pairs pass and no
 /// trains is a bucket of some packets.
-pub(super) fn contradicts(session: &MethodRun, decision: &Decision, wire: f64) -> bool {
-    let adr = decision.adr.filter(|adr| adr.trains >= LEAST_TRAINS && adr.error < ALIKE * adr.rate);
-    let (Some(adr), Some(share)) = (adr, sent_share(session)) else { return false };
-    let above = wire / adr.rate;
-    let near = |rate: f64| (REACHED..1.0 / REACHED).contains(&(rate / adr.rate));
+pub(super) fn contradicts(session: &MethodRun, trains: f64, wire: f64) -> bool {
+    let Some(share) = sent_share(session) else { return false };
+    let above = wire / trains;
+    let near = |rate: f64| (REACHED..1.0 / REACHED).contains(&(rate / trains));
     let checks = passed(session, Phase::Check).filter(|one| one.sent_rate(session.framing()).is_some_and(near));
     let stretched: Vec<f64> = checks.map(|one| one.span_ns() / one.sent_ns).collect();
     let most = stretched.iter().copied().fold(1.0, f64::max);
@@ -57,8 +56,6 @@ const LEAST_TRAINS: usize = 4;
 const LEAST_CHECKS: usize = 2;
 /// Ours: nearer to one another two rates do not tell two unknowns apart.
 const FASTER: f64 = 0.8;
-/// Ours: trains that met others' traffic for all of their length differ by more.
-const ALIKE: f64 = 0.03;
 /// Ours: of the trains' rate, what a check was sent at.
 const REACHED: f64 = 0.9;
 /// Ours: trains paced at the lower rate are slowed by 3 % then, which is clear of their scatter.

@@ -34,10 +34,12 @@ pub(super) enum Phase {
     Pushed,
     /// Trains paced between the rate found and the sender's own (adaptive).
     Between,
+    /// Long trains behind what looks like a bucket of a few packets (adaptive).
+    Settle,
 }
 
 impl Phase {
-    const ALL: [Self; 11] = [
+    const ALL: [Self; 12] = [
         Self::Lengths,
         Self::BatchTest,
         Self::Preliminary,
@@ -49,6 +51,7 @@ impl Phase {
         Self::Bucket,
         Self::Pushed,
         Self::Between,
+        Self::Settle,
     ];
 
     /// Whether the sender paced its trains for what they are to show.

@@ -62,11 +62,12 @@ impl MethodRun {
     /// Takes a report in. `whole`: a train counts only without any loss.
     pub(super) fn take(&mut self, report: &TrainReport, whole: bool) -> Acceptance {
         self.tally.add(report);
-        let paced = Phase::of(report.id).is_some_and(Phase::is_paced);
-        if !paced && !whole {
-            self.take_long(report);
+        let phase = Phase::of(report.id);
+        if !phase.is_some_and(Phase::is_paced) && !whole {
+            // Of a report on several pairs the pauses between them are the sender's.
+            self.take_long(report, phase != Some(Phase::Filter));
         }
-        if Phase::of(report.id) != Some(Phase::Filter) {
+        if phase != Some(Phase::Filter) {
             return self.read(report, whole);
         }
         self.take_each(&pairs_of(report), whole)
@@ -77,14 +78,14 @@ impl MethodRun {
         self.tally.add(report);
         let trains = several(report, lengths);
         for train in &trains {
-            self.take_long(train);
+            self.take_long(train, true);
         }
         self.take_each(&trains, false)
     }
 
     /// What a train that is long enough says of a token bucket, and bounds.
-    fn take_long(&mut self, report: &TrainReport) {
-        if report.arrivals.len() >= LONG {
+    fn take_long(&mut self, report: &TrainReport, one: bool) {
+        if one && report.arrivals.len() >= LONG {
             self.long.extend(Carried::of(report, arrived_ns));
         }
         if report.arrivals.len() >= LEAST_BENDING {
@@ -131,8 +132,9 @@ impl MethodRun {
             StampSource::Simulated => STEADY_CALL * self.receive_cost_ns(),
             StampSource::Hardware | StampSource::Kernel => 0.0,
         };
-        let batch_phase = matches!(sample.phase, Phase::BatchTest | Phase::Batches | Phase::Bucket | Phase::Pushed)
-            || sample.phase.is_paced();
+        let batch_phase =
+            matches!(sample.phase, Phase::BatchTest | Phase::Batches | Phase::Bucket | Phase::Pushed | Phase::Settle)
+                || sample.phase.is_paced();
         !batch_phase && floor > 0.0 && sample.span_ns() <= floor * sample.gaps_ns.len() as f64
     }
 

@@ -42,6 +42,7 @@ fn bucket() -> impl Strategy<Value = TokenBucket> {
         rate,
         burst: Octets::new(burst),
         queue,
+        timer: Duration::ZERO,
     })
 }
 

@@ -57,7 +57,7 @@ pub(crate) const BESIDE: [Induced; 7] = [
         // The traffic leaves the path in front of the shaper.
         let queue = narrows_scenario::Queue::Octets(Octets::new(whole(base.product()).max(60_000)));
         let burst = Octets::new(whole(base.mbps * 1e6 * 0.3 * base.length / 5.0 / 8.0).max(6_000));
-        let bucket = TokenBucket { rate: base.rate(0.3), burst, queue: Some(queue) };
+        let bucket = TokenBucket { rate: base.rate(0.3), burst, queue: Some(queue), timer: Duration::ZERO };
         let shaped = Base { rtt_ms: 0.2, queue: 4.0, ..base }.hop().bucket(bucket);
         let scenario = Scenario::new("shaper").hop(base.hop()).hop(shaped);
         let light = Cross::on_hop(0, Arrivals::Poisson, base.rate(0.3), SizeMix::constant(1500));

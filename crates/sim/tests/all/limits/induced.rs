@@ -141,6 +141,7 @@ impl Base {
             rate: self.rate(share),
             burst: Octets::new(whole(self.mbps * 1e6 * (1.0 - share) * seconds / 8.0).max(6_000)),
             queue,
+            timer: Duration::ZERO,
         };
         self.case(roomy(Scenario::new("bucket").hop(self.hop().bucket(bucket))))
     }

@@ -8,7 +8,7 @@ use narrows_units::BitRate;
 use super::{Adaptive, MOST_SPACING, Stage, TRAIN_OCTETS, gap_ns};
 use crate::capacity::pathrate::sample::Phase;
 use crate::capacity::pathrate::session::MethodRun;
-use crate::capacity::pathrate::{Request, answer, batches, by_trains, hosts, three_rates};
+use crate::capacity::pathrate::{Request, answer, batches, by_trains, hosts, settled, three_rates};
 
 impl Adaptive {
     /// A train as long as may be: one that stays straight excludes buckets up to its length, one
@@ -102,6 +102,15 @@ impl Adaptive {
         self.stage = Stage::ThreeRates;
         for rate in std::iter::repeat_n(found, BATCH_CHECKS).flatten() {
             self.paced(session, Phase::Check, rate, packets);
+        }
+    }
+
+    /// Long trains where what came so far looks like a bucket of a few packets, and was too short
+    /// for more than its first ones.
+    pub(super) fn settle(&mut self, session: &MethodRun) {
+        let Some(packets) = settled::wanted(session) else { return };
+        for _ in 0..settled::TRAINS {
+            self.push(Phase::Settle, packets.min(self.cap(session)), session.full_size());
         }
     }
 

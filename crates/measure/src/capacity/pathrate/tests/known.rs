@@ -351,6 +351,21 @@ fn bulks_that_pass_a_small_bucket_are_no_faster_link() {
     assert!(found.caveats.contains(&Caveat::Shaped), "{found:?}");
 }
 
+/// A kernel's shaper of 100 Mbit/s: two packets pass at once, the third is 27 us late, and all
+/// short trains are too slow alike.
+#[test]
+fn trains_behind_a_timer_settle_at_its_rate() {
+    let train = |count: i64| (0..count).map(|k| if k < 2 { 4 * k } else { 120 * (k - 1) + 27 }).collect::<Vec<i64>>();
+    let mut reports: Vec<TrainReport> = (0..7).map(|serial| report(Phase::Preliminary, serial, &train(9))).collect();
+    reports.extend((10..60).map(|serial| report(Phase::Pairs, serial, &train(4))));
+    reports.extend((60..72).map(|serial| report(Phase::Trains, serial, &train(27))));
+    let found = analyse(&ideal(), &reports, &bare());
+    let found = estimate(&found);
+    assert_eq!((found.in_unit().value, found.verdict()), (100_000_000, BoundKind::Estimated));
+    assert!(found.in_unit().high - found.in_unit().low < 3_000_000, "{found:?}");
+    assert!(found.caveats.contains(&Caveat::Shaped), "{found:?}");
+}
+
 /// A packet of 1500 octets that left and arrived at this time, us.
 fn at(us: i64) -> Arrival {
     let fate = Fate::Received(Stamp::from_nanos(us * 1000));
