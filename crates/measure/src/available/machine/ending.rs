@@ -17,7 +17,7 @@ const EXACT: f64 = 0.011;
 const NARROW: f64 = 0.02;
 pub(super) const FAIR: f64 = 0.05;
 /// Once it has spent so many times its octets and time, that of a run that ends.
-const USUAL: f64 = 0.09;
+const USUAL: f64 = 0.10;
 const MORE_OCTETS: f64 = 2.0;
 const MORE_TIME: f64 = 1.06;
 /// A run that is not even fair by then goes on for so many times that many octets, and that long,
