@@ -26,6 +26,8 @@ pub struct Pulse {
     /// Numbers of pulses that are not answered yet, and when they left.
     open: VecDeque<(u32, i64)>,
     next: u32,
+    /// [`wait`] saw that something came.
+    ready: bool,
 }
 
 /// An answer to a pulse.
@@ -75,6 +77,7 @@ impl Pulse {
             marks: Marks { form, count: ROUND },
             open: VecDeque::new(),
             next: 0,
+            ready: false,
         })
     }
 
@@ -94,11 +97,16 @@ impl Pulse {
         number
     }
 
-    /// The answers that have come since the last call; forgets pulses that are older than
-    /// `longest_wait`.
+    /// The answers of which [`wait`] knows; forgets pulses that are older than `longest_wait`.
     pub fn collect(&mut self, longest_wait: Duration) -> Vec<PulseAnswer> {
-        let mut met = Vec::new();
         let now_ns = clock::now_ns();
+        let answers = if std::mem::take(&mut self.ready) { self.read(now_ns) } else { Vec::new() };
+        self.open.retain(|(_, sent_ns)| now_ns.saturating_sub(*sent_ns) < clock::nanos(longest_wait));
+        answers
+    }
+
+    fn read(&mut self, now_ns: i64) -> Vec<PulseAnswer> {
+        let mut met = Vec::new();
         if !matches!(self.marks.form, Form::Udp { .. }) && self.receiver.receive(&self.socket, now_ns).is_ok() {
             let behind_ip = self.socket.kind().receives_ip_header(self.socket.ipv6());
             for datagram in self.receiver.iter() {
@@ -117,9 +125,7 @@ impl Pulse {
                 met.push((seq, answer.returned_ns));
             }
         }
-        let answers = met.into_iter().filter_map(|(seq, came_ns)| self.close(seq, came_ns)).collect();
-        self.open.retain(|(_, sent_ns)| now_ns.saturating_sub(*sent_ns) < clock::nanos(longest_wait));
-        answers
+        met.into_iter().filter_map(|(seq, came_ns)| self.close(seq, came_ns)).collect()
     }
 
     fn close(&mut self, seq: u32, came_ns: i64) -> Option<PulseAnswer> {
@@ -137,13 +143,18 @@ impl std::fmt::Debug for Pulse {
 }
 
 /// Sleeps until an answer to any of them came, or `deadline_ns` (monotonic).
-pub fn wait<'a>(pulses: impl IntoIterator<Item = &'a Pulse>, deadline_ns: i64) {
+pub fn wait<'a>(pulses: impl IntoIterator<Item = &'a mut Pulse>, deadline_ns: i64) {
+    let (sockets, mut ready): (Vec<_>, Vec<_>) =
+        pulses.into_iter().map(|pulse| (&pulse.socket, &mut pulse.ready)).unzip();
     let mut polled: Vec<PollFd<'_>> =
-        pulses.into_iter().map(|pulse| PollFd::new(pulse.socket.as_fd(), PollFlags::POLLIN)).collect();
+        sockets.into_iter().map(|socket| PollFd::new(socket.as_fd(), PollFlags::POLLIN)).collect();
     let left = deadline_ns.saturating_sub(clock::now_ns()).max(0);
     let millis = u16::try_from(left.saturating_add(999_999) / 1_000_000).unwrap_or(u16::MAX);
     // A signal ends the wait early; the caller looks at its clock.
     let _ = nix::poll::poll(&mut polled, PollTimeout::from(millis));
+    for (ready, polled) in ready.iter_mut().zip(&polled) {
+        **ready |= polled.any().unwrap_or(true);
+    }
 }
 
 /// Numbers of packets repeat after so many: longer than anybody waits for an answer, and no more
@@ -163,7 +174,7 @@ mod tests {
         let mut answers = Vec::new();
         let deadline = clock::now_ns() + 5_000_000_000;
         while answers.is_empty() && clock::now_ns() < deadline {
-            wait([&pulse], deadline);
+            wait([&mut pulse], deadline);
             answers.extend(pulse.collect(Duration::from_secs(5)));
         }
         assert_eq!(answers.iter().map(|answer| answer.number).collect::<Vec<_>>(), [number]);

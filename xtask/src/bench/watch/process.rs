@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 
-use crate::bench::program::{POLL, Program, built, command, nap};
+use crate::bench::program::{POLL, Program, command, nap};
 use crate::shell::now;
 
 /// Targets of the design's goals, each an address of loopback with a server of its own.
@@ -17,15 +17,15 @@ const SERVER_PORT: u16 = 8_630;
 const START: Duration = Duration::from_secs(60);
 
 /// The rows of the table. `store` is a file that the queries left, of a year of twenty targets.
-pub(super) fn rows(folder: &Path, store: &Path, time: Duration) -> Result<String> {
+pub(super) fn rows(narrows: &Path, folder: &Path, store: &Path, time: Duration) -> Result<String> {
     let servers = (1..=TARGETS).map(|number| {
-        let mut server = command(&built("narrows").to_string_lossy());
+        let mut server = command(&narrows.to_string_lossy());
         server.args(["serve", "-p", &SERVER_PORT.to_string(), "-B", &address(number)]);
         Program::start(server)
     });
     let servers = servers.collect::<Result<Vec<_>>>()?;
-    let mut table = first_pulses(folder, store)?;
-    table += &cost(folder, time)?;
+    let mut table = first_pulses(narrows, folder, store)?;
+    table += &cost(narrows, folder, time)?;
     for server in servers {
         server.stop(Duration::from_secs(10))?;
     }
@@ -37,7 +37,7 @@ fn address(number: u8) -> String {
 }
 
 /// Follows these targets, with a page whose stream says when the first pulse was answered.
-fn watch(folder: &Path, store: &Path, targets: u8) -> Result<(Program, u16)> {
+fn watch(narrows: &Path, folder: &Path, store: &Path, targets: u8) -> Result<(Program, u16)> {
     let mut settings = "[budget]\nshare = \"1 %\"\n".to_owned();
     for number in 1..=targets {
         let host = address(number);
@@ -46,19 +46,19 @@ fn watch(folder: &Path, store: &Path, targets: u8) -> Result<(Program, u16)> {
     let file = folder.join("watch.toml");
     std::fs::write(&file, settings)?;
     let port = std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
-    let mut program = command(&built("narrows").to_string_lossy());
+    let mut program = command(&narrows.to_string_lossy());
     program.arg("watch").arg("--config").arg(&file).arg("--store").arg(store);
     program.args(["--json", "--listen", &format!("127.0.0.1:{port}")]);
     Ok((Program::start(program)?, port))
 }
 
 /// From the start of the process until the page tells of a pulse.
-fn first_pulses(folder: &Path, store: &Path) -> Result<String> {
+fn first_pulses(narrows: &Path, folder: &Path, store: &Path) -> Result<String> {
     let size = std::fs::metadata(store)?.len();
     let mut times = Vec::new();
     for _ in 0..5 {
         let began = now();
-        let (mut program, port) = watch(folder, store, 1)?;
+        let (mut program, port) = watch(narrows, folder, store, 1)?;
         let mut stream = loop {
             if let Ok(stream) = TcpStream::connect(("127.0.0.1", port)) {
                 break stream;
@@ -79,8 +79,8 @@ fn first_pulses(folder: &Path, store: &Path) -> Result<String> {
 }
 
 /// What twenty targets take of a processor and of memory.
-fn cost(folder: &Path, time: Duration) -> Result<String> {
-    let (program, _) = watch(folder, &folder.join("twenty.db"), TARGETS)?;
+fn cost(narrows: &Path, folder: &Path, time: Duration) -> Result<String> {
+    let (program, _) = watch(narrows, folder, &folder.join("twenty.db"), TARGETS)?;
     // Capacities are measured at first contact, and not again for a week.
     nap(Duration::from_secs(180));
     let (before, clock) = (program.cpu(), now());

@@ -5,7 +5,7 @@ pub(super) mod collect;
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
-use std::sync::mpsc::{Receiver, TryRecvError};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError};
 use std::time::Duration;
 
 use narrows_net::clock;
@@ -58,6 +58,14 @@ struct Followed {
 pub(super) fn run(asked: &Receiver<Asked>, heard: impl Fn(TargetId, Heard) -> bool) {
     let mut all: BTreeMap<TargetId, Followed> = BTreeMap::new();
     loop {
+        if all.is_empty() {
+            // Nothing else wakes the thread: the first pulse is not to wait for the next look.
+            match asked.recv_timeout(LOOK) {
+                Ok(asked) => take(&mut all, asked),
+                Err(RecvTimeoutError::Timeout) => continue,
+                Err(RecvTimeoutError::Disconnected) => return,
+            }
+        }
         loop {
             match asked.try_recv() {
                 Ok(asked) => take(&mut all, asked),
@@ -89,7 +97,7 @@ pub(super) fn run(asked: &Receiver<Asked>, heard: impl Fn(TargetId, Heard) -> bo
         }
         let next = all.values().map(|followed| followed.next_ns).min().unwrap_or(i64::MAX);
         let soon = clock::now_ns() + clock::nanos(LOOK);
-        wait(all.values().flat_map(|followed| &followed.ways), next.min(soon));
+        wait(all.values_mut().flat_map(|followed| &mut followed.ways), next.min(soon));
     }
 }
 
