@@ -19,8 +19,8 @@ const ROWS: u64 = 10_000_000;
 /// Half of it is for a machine that is busy.
 const LIMIT: Duration = Duration::from_secs(1200);
 
-/// `[--rows N]` (a small run), `[--seconds N]` with twenty targets, `[--program FILE]` (the packaged
-/// one; otherwise what a build of the release profile makes), `[--write FILE]`.
+/// `[--rows N]` (a small run), `[--seconds N]` with twenty targets, `[--program FILE]` (the
+/// packaged one; otherwise what a build of the release profile makes), `[--write FILE]`.
 pub(super) fn run(args: &[String]) -> Result<bool> {
     let (mut rows, mut file, mut seconds, mut program) = (ROWS, None, 600, None);
     let made = Provenance::begins(&format!("cargo xtask bench watch {}", args.join(" ")));
