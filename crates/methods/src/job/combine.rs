@@ -20,16 +20,19 @@ const SEARCH_ERROR: f64 = 0.035;
 const SEARCH_SPREAD: f64 = 0.5;
 
 /// The capacity, where it is sure enough for `available` to take it as the narrow link's. That of a
-/// bucket is no link's.
+/// bucket is no link's, and a rate that varies is another by then.
 pub(super) fn narrow(known: &Estimate) -> Option<BitRate> {
     let value = known.verdict() == BoundKind::Estimated && known.confidence > Confidence::Low;
-    let shaped = known.caveats.iter().any(|caveat| matches!(caveat, Caveat::Shaped));
-    known.rate().filter(|_| value && !shaped).map(|rate| rate.value)
+    let other = known.caveats.iter().any(|caveat| matches!(caveat, Caveat::Shaped | Caveat::VariableRate));
+    known.rate().filter(|_| value && !other).map(|rate| rate.value)
 }
 
 /// Available bandwidth never exceeds capacity (RFC 5136 §2.3.5): an interval that reaches beyond is
 /// cut there. One that lies beyond as a whole is of trains that a bucket let through, or of another
 /// moment: no more than the capacity is left, with the capacity's interval.
+///
+/// Where the link's rate varies, trains that find it fast say only that more is available than they
+/// took: the mean is too low, and all of the link may be free.
 pub(super) fn cap_by(known: &Estimate, outcome: &mut Outcome) {
     let Some(capacity) = known.rate().filter(|known| known.verdict == BoundKind::Estimated) else {
         return;
@@ -43,6 +46,13 @@ pub(super) fn cap_by(known: &Estimate, outcome: &mut Outcome) {
         rate.high = rate.high.min(capacity.high).max(rate.value);
         rate.low = rate.low.min(if beyond { capacity.low } else { rate.value });
     });
+    if known.caveats.contains(&Caveat::VariableRate) {
+        estimate.adjust(|rate: &mut Ranged<BitRate>| rate.high = rate.high.max(capacity.high));
+        estimate.confidence = Confidence::Low;
+        if !estimate.caveats.contains(&Caveat::VariableRate) {
+            estimate.caveats.push(Caveat::VariableRate);
+        }
+    }
     if shaped {
         estimate.caveats.retain(|caveat| !matches!(caveat, Caveat::BucketNotExcluded { .. }));
     }
@@ -174,6 +184,18 @@ mod tests {
             "{}",
             estimate.in_unit().high
         );
+    }
+
+    #[test]
+    fn beside_a_rate_that_varies_all_may_be_free() {
+        let rate = |mbps: u32| BitRate::from_mbps(mbps);
+        let known = Estimate::ip_rate(Metric::IpCapacity, rate(40), rate(39), rate(41)).caveat(Caveat::VariableRate);
+        assert_eq!(narrow(&known), None);
+        let mut found = entry("slope", Some((21, 23, 28))).outcome;
+        cap_by(&known, &mut found);
+        let found = found.estimate().unwrap();
+        assert_eq!(found.rate().map(|rate| (rate.low, rate.value, rate.high)), Some((rate(21), rate(23), rate(41))));
+        assert!(found.confidence == Confidence::Low && found.caveats.contains(&Caveat::VariableRate), "{found:?}");
     }
 
     #[test]

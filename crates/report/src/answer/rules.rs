@@ -176,7 +176,10 @@ impl<'a> View<'a> {
         if row.caveats.iter().any(|caveat| caveat.id == "elastic_cross_traffic") {
             return Some(("f3", format!("{said} for one more sender; other traffic backed off")));
         }
-        let rest = if self.estimate(Metric::IpCapacity).is_some() { "; other traffic takes the rest" } else { "" };
+        // Where the link's rate varies nothing says that there is other traffic.
+        let varies = row.caveats.iter().any(|caveat| caveat.id == "variable_rate");
+        let known = self.estimate(Metric::IpCapacity).is_some() && !varies;
+        let rest = if known { "; other traffic takes the rest" } else { "" };
         Some(("f4", format!("{said}{rest}")))
     }
 
