@@ -188,7 +188,7 @@ mod tests {
 
     #[test]
     fn beside_a_rate_that_varies_all_may_be_free() {
-        let rate = |mbps: u32| BitRate::from_mbps(mbps);
+        let rate = |mbps: u64| BitRate::from_mbps(mbps);
         let known = Estimate::ip_rate(Metric::IpCapacity, rate(40), rate(39), rate(41)).caveat(Caveat::VariableRate);
         assert_eq!(narrow(&known), None);
         let mut found = entry("slope", Some((21, 23, 28))).outcome;

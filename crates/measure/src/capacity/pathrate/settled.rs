@@ -2,8 +2,9 @@
 //!
 //! Kernels shape by a bucket of some packets and a timer. The first packets of a train pass at
 //! once. The next one waits until the timer fires, late by tens of microseconds. From there on
-//! packets leave at the shaper's rate, for tokens do not get lost. So pairs and short trains are
-//! too fast or too slow, alike in every train, and the later part of long trains is right.
+//! packets leave at the shaper's rate, as tokens keep arriving while the timer is late. So pairs
+//! and short trains are wrong in the same way in every train. Only the later part of long trains
+//! shows the rate.
 
 use super::paced::contradicts;
 use super::rates::plain;
@@ -19,7 +20,7 @@ pub(super) struct Settled {
     pub(super) rate: f64,
     /// Twice the standard error of the trains' mean.
     pub(super) error: f64,
-    /// Most trains began with packets that passed at once.
+    /// Two thirds of the trains began with packets that passed at once.
     bucket: bool,
 }
 
