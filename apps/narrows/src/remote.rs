@@ -5,7 +5,8 @@ use narrows_net::client::SocketWorld;
 use narrows_net::single_ended::SingleEndedWorld;
 use narrows_net::via::Via;
 use narrows_probe::{
-    Answering, Caveat, Deployment, Estimate, Event, Finding, MethodInfo, Outcome, PathFacts, Probe, RemoteClock, World,
+    Answering, Caveat, Deployment, Estimate, Event, Finding, Measured, MethodInfo, Outcome, PathFacts, Probe, Reason,
+    RemoteClock, World,
 };
 use narrows_units::{Delta, Direction, Metric, Sender, Stamp, Unit};
 
@@ -46,6 +47,13 @@ impl World for Remote {
         match self {
             Self::Server(world) => world.wait(until),
             Self::SingleEnded(world) => world.wait(until),
+        }
+    }
+
+    fn concluded(&mut self, measured: &Measured, stopped: Option<&Reason>) {
+        match self {
+            Self::Server(world) => world.concluded(measured, stopped),
+            Self::SingleEnded(world) => world.concluded(measured, stopped),
         }
     }
 

@@ -194,11 +194,6 @@ impl Document {
         self.notes.iter().any(|note| note.id == SINGLE_ENDED)
     }
 
-    /// Something was measured, however little it claims.
-    pub fn has_any_value(&self) -> bool {
-        self.metrics.iter().any(|row| row.value.is_some())
-    }
-
     /// The two metrics that a path is known by have no value, or were not timed validly.
     pub fn is_inconclusive(&self) -> bool {
         let open = |row: &MetricRow| row.verdict == BoundKind::Inconclusive || row.timing_invalid;
@@ -221,10 +216,11 @@ impl Document {
         serde_json::to_string(&row).unwrap_or_else(|error| format!("{{\"error\":\"{error}\"}}"))
     }
 
-    /// The same as text: the answer, then the metric's row.
+    /// The same as text: the answer, then the metric's row, and that of the path MTU where larger
+    /// packets vanish.
     pub fn row_text(&self) -> String {
-        let row = self.metrics.first().map_or_else(String::new, MetricRow::text);
-        if self.answer.is_empty() { row } else { format!("{}\n{row}", answer_text(&self.answer)) }
+        let rows: String = self.metrics.iter().map(MetricRow::text).collect();
+        if self.answer.is_empty() { rows } else { format!("{}\n{rows}", answer_text(&self.answer)) }
     }
 
     /// As one line of JSON.

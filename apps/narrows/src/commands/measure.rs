@@ -13,12 +13,14 @@ use narrows_methods as methods;
 use narrows_methods::DEFAULT;
 use narrows_methods::job::JobReport;
 use narrows_net::via::Via;
+use narrows_probe::contract::Estimator;
+use narrows_probe::outcome::{Estimate, Reason};
 use narrows_probe::progress::{Feed, Observed, Plan, PlannedStage, Progress as Event, StageBegan, StageEnded};
-use narrows_probe::{Answering, Budget, Entry, Method, Order, Outcome, PathFacts, RawParams, World};
+use narrows_probe::{Answering, Budget, Entry, Measured, Method, Order, Outcome, PathFacts, RawParams, World};
 use narrows_report::picture::Picture;
 use narrows_report::{Document, Problem, ReportFile, Target};
 use narrows_trace::{Recorder, Setting, WorldKind};
-use narrows_units::{Direction, Metric, nanos};
+use narrows_units::{Direction, Metric, Octets, nanos};
 
 use super::methods::unknown;
 use crate::budget::BudgetLimits;
@@ -232,7 +234,7 @@ pub(super) fn measure_as(
     let document = document(args, metric, &measured);
     let redaction = document.redaction();
     let document = if args.files.redact() { document.redacted() } else { document };
-    let exit = if document.has_any_value() { Exit::Valid } else { Exit::Inconclusive };
+    let exit = if measured.entry.outcome.estimate().is_some() { Exit::Valid } else { Exit::Inconclusive };
     let Reported { text, file } = reported(&document, &measured.entry.outcome)?;
     if !progress.conclude(&text) {
         output::write(&text, args.output.as_deref())?;
@@ -258,7 +260,7 @@ pub(super) fn measure_as(
 fn document(args: &MeasureArgs, metric: Metric, measured: &RunResult) -> Document {
     let job: JobReport<()> = JobReport {
         facts: measured.facts.clone(),
-        entries: vec![measured.entry.clone()],
+        entries: std::iter::once(&measured.entry).chain(&measured.beside).cloned().collect(),
         stages: Vec::new(),
         cost: measured.entry.cost,
         fault: None,
@@ -363,6 +365,8 @@ struct RunResult {
     address: Option<IpAddr>,
     facts: PathFacts,
     entry: Entry,
+    /// The largest packet that passes, where larger ones vanish.
+    beside: Option<Entry>,
     failure: Option<Failure>,
     writer: Option<FileWriter>,
     write_fault: Option<narrows_trace::WriteError>,
@@ -399,20 +403,37 @@ fn over_sockets(
     let facts = world.facts();
     progress.plan(args.announced(method, params, Some(world.address().ip())));
     let mut world = Recorder::maybe(world, writer, Setting::new(WorldKind::Sockets).towards(direction));
-    let usual = method.imposes(params).budget();
-    let budget: Budget = args.budget.map_or(usual, |limits| limits.over(usual));
-    let metric = method.info().metric;
-    let order = Order { metric, method: method.info().name, params, budget, estimator };
-    let began = StageBegan { metric, direction, method: method.info().name.to_owned() };
-    progress.tell(world.now(), Event::StageBegan(began));
-    let (measured, mut failure) = match narrows_probe::run(&mut Observed::new(&mut world, progress), order) {
-        Ok(measured) => (measured, None),
-        Err(broken) => (broken.measured, Some(connect::failure(&broken.fault))),
+    let mut one = |method: &'static dyn Method, params: &RawParams, estimator| {
+        let usual = method.imposes(params).budget();
+        let budget: Budget = args.budget.map_or(usual, |limits| limits.over(usual));
+        let metric = method.info().metric;
+        let order = Order { metric, method: method.info().name, params, budget, estimator };
+        let began = StageBegan { metric, direction, method: method.info().name.to_owned() };
+        progress.tell(world.now(), Event::StageBegan(began));
+        match narrows_probe::run(&mut Observed::new(&mut world, progress), order) {
+            Ok(measured) => (measured, None),
+            Err(broken) => (broken.measured, Some(connect::failure(&broken.fault))),
+        }
     };
+    let (mut measured, mut failure) = one(method, params, estimator);
+    let mut beside = None;
+    if failure.is_none() && full_packets_may_vanish(method, &measured) {
+        let (size, fault) = smaller(&mut one)?;
+        failure = fault;
+        measured.cost = measured.cost.then(size.cost);
+        if failure.is_none() && passes_less(&size, facts.path_mtu) {
+            let again = method.begin(params).map_err(|error| Failure::usage(error.to_string()))?;
+            let cost = measured.cost;
+            (measured, failure) = one(method, params, again);
+            measured.cost = cost.then(measured.cost);
+            beside = Some(size);
+        }
+    }
     if let Some(failure) = failure.take_if(|_| world.reports() == 0) {
         return Err(failure);
     }
     let (remote, writer, write_fault) = world.into_parts();
+    let metric = method.info().metric;
     let name = answered_by(&measured.outcome).unwrap_or(method.info().name);
     let entry = Entry {
         metric,
@@ -424,8 +445,41 @@ fn over_sockets(
     if progress.is_watched() {
         progress.tell(remote.now(), Event::StageEnded(StageEnded::of(&entry)));
     }
-    Ok(RunResult { begun: started, address: Some(remote.address().ip()), facts, entry, failure, writer, write_fault })
+    let beside = beside.map(|size| Entry {
+        metric: Metric::PathMtu,
+        direction,
+        method: SIZE,
+        outcome: size.outcome,
+        cost: narrows_probe::Cost::default(),
+    });
+    let address = Some(remote.address().ip());
+    Ok(RunResult { begun: started, address, facts, entry, beside, failure, writer, write_fault })
 }
+
+/// Nothing was answered that is as large as the interface sends. A path may drop such packets
+/// without a word.
+fn full_packets_may_vanish(method: &dyn Method, measured: &Measured) -> bool {
+    let small = matches!(method.info().metric, Metric::PathMtu | Metric::RoundTripTime);
+    !small && matches!(measured.outcome, Outcome::Inconclusive { reason: Reason::NoAnswer, .. })
+}
+
+/// The largest packet that passes. The world sends none that are larger from then on.
+fn smaller(
+    one: &mut impl FnMut(&'static dyn Method, &RawParams, Box<dyn Estimator>) -> (Measured, Option<Failure>),
+) -> Result<(Measured, Option<Failure>), Failure> {
+    let method = methods::named(SIZE, Metric::PathMtu).ok_or_else(|| unknown(SIZE))?;
+    let params = RawParams::default();
+    let estimator = method.begin(&params).map_err(|error| Failure::usage(error.to_string()))?;
+    Ok(one(method, &params, estimator))
+}
+
+fn passes_less(size: &Measured, path_mtu: u16) -> bool {
+    let found = size.outcome.estimate().and_then(Estimate::ranged::<Octets>);
+    found.is_some_and(|range| range.value.count() < u64::from(path_mtu))
+}
+
+/// The method that finds it.
+const SIZE: &str = "pmtu";
 
 /// Which methods stand behind the automatic choice's answer, where it says so.
 fn answered_by(outcome: &Outcome) -> Option<&'static str> {

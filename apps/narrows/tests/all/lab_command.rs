@@ -180,6 +180,22 @@ fn programs_run_in_labs_of_their_own() {
     assert_eq!(traces("cli_run"), Vec::<String>::new());
 }
 
+/// Packets above 1400 octets vanish without a word: the command finds that, and measures with those
+/// that pass.
+#[test]
+#[ignore = "lab: needs namespaces"]
+fn a_path_that_drops_full_packets_is_measured_with_smaller_ones() {
+    let _alone = alone();
+    let program = env!("CARGO_BIN_EXE_narrows");
+    let path = crate::pasted::root().join("plans/answers/mtu-black-hole.toml");
+    // Exit 3: nobody listens there yet.
+    let script =
+        format!("for i in $(seq 200); do {program} capacity 10.77.3.1 --quiet; [ $? = 3 ] || break; sleep 0.05; done");
+    let ended = run(&["emulate", text(&path), "--receiver", &format!("{program} serve"), "--", "sh", "-c", &script]);
+    assert!(!ended.stdout.contains("no probe was answered"), "{ended:?}");
+    assert!(ended.stdout.contains("path MTU") && ended.stdout.contains("1400 octets"), "{ended:?}");
+}
+
 /// The connection is there, and the second hop's 20 Mbit/s hold it back: how near it comes depends
 /// on how busy the machine is.
 #[test]
