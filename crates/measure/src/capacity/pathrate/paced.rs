@@ -17,13 +17,24 @@ pub(super) fn least_capacity(session: &MethodRun, decision: &Decision) -> Option
     if session.narrow_is_loaded(LEAST_CHECKS) != Some(true) {
         return None;
     }
-    let trains = adr.rate - adr.error;
+    on_the_line(session, adr.rate - adr.error, 2.0)
+}
+
+/// The likely wire rate of a link on which other traffic slowed paced trains as it did, and long
+/// ones to `trains` bit/s.
+pub(super) fn likely_capacity(session: &MethodRun, trains: f64) -> Option<f64> {
+    if session.narrow_is_loaded(LEAST_CHECKS) == Some(true) { on_the_line(session, trains, 0.0) } else { None }
+}
+
+/// From the two equations, with what paced trains kept of their rate, and so many standard errors
+/// of it.
+fn on_the_line(session: &MethodRun, trains: f64, errors: f64) -> Option<f64> {
     let shares: Vec<f64> = passed(session, Phase::Trains).map(|sample| sample.sent_ns / sample.span_ns()).collect();
     let checks: Vec<&Sample> = passed(session, Phase::Check).collect();
     let kept: Vec<f64> = checks.iter().map(|sample| sample.sent_ns / sample.span_ns()).collect();
     let paced: Vec<f64> = checks.iter().filter_map(|sample| sample.sent_rate(session.framing())).collect();
     let scatter = (narrows_stat::variance_sample(&kept)? / kept.len() as f64).sqrt();
-    let kept = narrows_stat::mean(&kept)? + 2.0 * scatter;
+    let kept = narrows_stat::mean(&kept)? + errors * scatter;
     let (sent, paced) = (narrows_stat::median(&shares)?, narrows_stat::median(&paced)?);
     (sent < FASTER * kept && kept < 1.0).then(|| (trains - sent * paced) / (1.0 - sent / kept))
 }

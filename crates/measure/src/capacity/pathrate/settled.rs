@@ -6,11 +6,13 @@
 //! and short trains are wrong in the same way in every train. Only the later part of long trains
 //! shows the rate.
 
-use super::paced::contradicts;
+use super::by_trains::uncertain;
+use super::paced::{contradicts, likely_capacity};
 use super::rates::plain;
 use super::sample::{Phase, Sample};
 use super::session::MethodRun;
-use narrows_probe::outcome::{BoundKind, Caveat, Estimate, Reason};
+use narrows_probe::outcome::{BoundKind, Caveat, Estimate, Limit, Reason};
+use narrows_train::carried::Carried;
 use narrows_units::BitRate;
 
 /// The rate at which long trains went on, once their first packets were through.
@@ -20,8 +22,10 @@ pub(super) struct Settled {
     pub(super) rate: f64,
     /// Twice the standard error of the trains' mean.
     pub(super) error: f64,
-    /// Two thirds of the trains began with packets that passed at once.
+    /// More than half of the trains began with packets that passed at once.
     bucket: bool,
+    /// Most say the same.
+    agreed: bool,
 }
 
 /// The estimate, or what long trains settled at where that contradicts it: no FIFO link carries the
@@ -43,29 +47,59 @@ pub(super) fn corrected(session: &MethodRun, found: Result<Estimate, Reason>) ->
         return found;
     }
     let error = settled.error.max(KNOWN * settled.rate);
-    let found = plain(session, settled.rate, settled.rate - error, settled.rate + error)?;
-    Ok(found.with("branch", "settled trains").caveat(Caveat::Shaped))
+    if error > WIDE * settled.rate {
+        let least = settled.rate - error;
+        let bound = plain(session, least, least, least)?.with("branch", "settled trains").at_least(Limit::Path);
+        return Ok(uncertain(bound.caveat(Caveat::NotConverged).caveat(Caveat::Shaped)));
+    }
+    // Of a loaded link trains take all but what others send while the train arrives.
+    let rate = likely_capacity(session, settled.rate).map_or(settled.rate, |likely| likely.max(settled.rate));
+    let found = plain(session, rate, settled.rate - error, 2.0 * rate - settled.rate + error)?;
+    let found = found.with("branch", "settled trains").caveat(Caveat::Shaped);
+    Ok(if settled.agreed { found } else { uncertain(found) })
 }
 
 /// Packets of the trains that tell more, where most begin as behind a bucket and are too short to
 /// say at which rate they go on.
 pub(super) fn wanted(session: &MethodRun) -> Option<usize> {
-    if settled(session).is_some() {
+    let trains = later_parts(session);
+    if cluster(session, &trains).is_some() {
         return None;
     }
-    let trains = later_parts(session);
-    let (gaps, time) = trains.iter().fold((0.0, 0.0), |(gaps, time), train| (gaps + train.gaps, time + train.time_ns));
-    let inside: Vec<&Later<'_>> = trains.iter().collect();
-    let begins = inside.len() >= LEAST_TRAINS && lets_some_through(&inside, time / gaps);
+    let gap_ns = behind_bucket(&trains)?;
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a positive count of packets")]
-    let packets = (LASTS_NS * gaps / time).ceil() as usize;
-    begins.then_some(packets.max(LEAST_PACKETS))
+    let packets = (LASTS_NS / gap_ns).ceil() as usize;
+    Some(packets.max(LEAST_PACKETS))
+}
+
+/// Where trains settled: most at one rate, or in the middle of all, if they begin as behind a
+/// bucket. Of those nobody else's answer is right.
+fn settled(session: &MethodRun) -> Option<Settled> {
+    let trains = later_parts(session);
+    cluster(session, &trains).or_else(|| {
+        let gap_ns = behind_bucket(&trains)?;
+        let gaps: Vec<f64> = trains.iter().map(Later::gap_ns).collect();
+        let error = 2.0 * DEVIATION * narrows_stat::mad(&gaps)? / gap_ns / (gaps.len() as f64).sqrt();
+        let rate = rate(session, gap_ns);
+        Some(Settled { rate, error: error * rate, bucket: true, agreed: false })
+    })
+}
+
+/// The median gap of trains that begin as behind a bucket.
+fn behind_bucket(trains: &[Later<'_>]) -> Option<f64> {
+    let gap_ns = narrows_stat::median(&trains.iter().map(Later::gap_ns).collect::<Vec<_>>())?;
+    let all: Vec<&Later<'_>> = trains.iter().collect();
+    (all.len() >= LEAST_TRAINS && lets_some_through(&all, gap_ns)).then_some(gap_ns)
+}
+
+/// The wire rate of full-size packets that follow one another so.
+fn rate(session: &MethodRun, gap_ns: f64) -> f64 {
+    8e9 * f64::from(session.framing().wire_octets(u32::from(session.full_size()))) / gap_ns
 }
 
 /// Where trains of full-size packets settled, if most agree. Those that bursts of others met are
 /// slower, and do not count.
-fn settled(session: &MethodRun) -> Option<Settled> {
-    let trains = later_parts(session);
+fn cluster(session: &MethodRun, trains: &[Later<'_>]) -> Option<Settled> {
     let all: f64 = trains.iter().map(|train| train.gaps).sum();
     let weigh = |inside: &mut dyn Iterator<Item = &Later<'_>>| inside.map(|train| train.gaps).sum::<f64>();
     let around = |gap_ns: f64| trains.iter().filter(move |train| train.agrees(gap_ns));
@@ -81,37 +115,29 @@ fn settled(session: &MethodRun) -> Option<Settled> {
     let square = |train: &&Later<'_>| train.gaps * (train.gap_ns() / gap_ns - 1.0).powi(2);
     let variance = inside.iter().map(square).sum::<f64>() / gaps;
     let error = 2.0 * (variance / (inside.len() - 1) as f64).sqrt();
-    let octets = session.framing().wire_octets(u32::from(session.full_size()));
-    let rate = 8e9 * f64::from(octets) / gap_ns;
-    let bucket = lets_some_through(&inside, gap_ns);
-    (error < APART).then_some(Settled { rate, error: error * rate, bucket })
+    let (rate, bucket) = (rate(session, gap_ns), lets_some_through(&inside, gap_ns));
+    (error < APART).then_some(Settled { rate, error: error * rate, bucket, agreed: true })
 }
 
 /// What counts of all trains of full-size packets that left back to back.
 fn later_parts(session: &MethodRun) -> Vec<Later<'_>> {
     let pushed = [Phase::Preliminary, Phase::Trains, Phase::Bucket, Phase::Pushed, Phase::Settle];
-    pushed
-        .into_iter()
-        .flat_map(|phase| session.of(phase))
-        .filter(|sample| sample.ip_octets == session.full_size() && !sample.open())
-        .filter_map(Later::of)
-        .collect()
+    let counts =
+        |sample: &Sample| pushed.contains(&sample.phase) && sample.ip_octets == session.full_size() && !sample.open();
+    let all = session.samples.iter().enumerate();
+    all.filter(|(_, sample)| counts(sample)).filter_map(|(place, _)| Later::of(&session.samples, place)).collect()
 }
 
-/// Whether most trains begin with packets that came together and one that came late, and go on
-/// without. A host at rest stamps a first packet late, which brings two together as well; but then
-/// the third comes in time.
+/// Whether the second packet of most trains passes with the first: on a FIFO link it comes a
+/// packet's time after the first can have come. Stamps of a first packet are late where a host was
+/// at rest, so the least delay of all packets about that time says when that was.
 fn lets_some_through(trains: &[&Later<'_>], packet_ns: f64) -> bool {
     let together = |gap: &&f64| **gap < TOGETHER * packet_ns;
-    let begins = trains.iter().filter(|train| {
-        let Some(head) = train.sample.delays else { return false };
-        let first = head.first_ns.saturating_sub(head.head_ns) as f64;
-        let next = train.sample.gaps_ns.iter().find(|gap| !together(gap));
-        first < TOGETHER * packet_ns && next.is_some_and(|gap| *gap > LATE * packet_ns)
-    });
+    let second = |train: &Later<'_>| Some(train.sample.delays?.first_ns.saturating_sub(train.base_ns?) as f64);
+    let begins = trains.iter().filter_map(|train| second(train)).filter(|after| together(&after)).count();
     let later = || trains.iter().flat_map(|train| later(train.sample));
     let again = later().filter(together).count() as f64 / later().count() as f64;
-    begins.count() as f64 > BEGIN * trains.len() as f64 && again < AGAIN
+    begins as f64 > BEGIN * trains.len() as f64 && again < AGAIN
 }
 
 /// A train without the packets that a small bucket may have let through.
@@ -119,13 +145,19 @@ struct Later<'a> {
     sample: &'a Sample,
     gaps: f64,
     time_ns: f64,
+    /// The least delay about that time.
+    base_ns: Option<i64>,
 }
 
 impl<'a> Later<'a> {
-    fn of(sample: &'a Sample) -> Option<Self> {
+    fn of(samples: &'a [Sample], place: usize) -> Option<Self> {
+        let sample = samples.get(place)?;
         let gaps = later(sample);
         let time_ns: f64 = gaps.iter().sum();
-        (time_ns > 0.0 && gaps.len() >= LEAST_LATER).then_some(Self { sample, gaps: gaps.len() as f64, time_ns })
+        let about = samples.iter().skip(place.saturating_sub(ABOUT)).take(2 * ABOUT + 1);
+        let base_ns = Carried::base(about.filter_map(|near| near.carried));
+        let enough = time_ns > 0.0 && gaps.len() >= LEAST_LATER;
+        enough.then_some(Self { sample, gaps: gaps.len() as f64, time_ns, base_ns })
     }
 
     fn gap_ns(&self) -> f64 {
@@ -164,11 +196,16 @@ const LEAST_FIRST: usize = 2;
 const LEAST_LATER: usize = 5;
 /// Ours: more than what trains agree to.
 const APART: f64 = 0.02;
+/// Ours: beyond that trains say only what the path carries at least.
+const WIDE: f64 = 0.05;
+/// Of a normal distribution, in median absolute deviations.
+const DEVIATION: f64 = 1.4826;
 /// Ours: of a packet's time.
 const TOGETHER: f64 = 0.5;
-const LATE: f64 = 1.06;
-/// Ours: of the trains.
-const BEGIN: f64 = 0.66;
+/// Ours: of the trains. Others' traffic leaves some without a full bucket.
+const BEGIN: f64 = 0.5;
+/// Ours: clocks drift apart by some microseconds over so many samples before and after.
+const ABOUT: usize = 8;
 /// Ours: of the later gaps. Receivers that take packets in batches have more.
 const AGAIN: f64 = 0.33;
 /// Ours: a timer moves a train of 6 ms by less than a hundredth.
