@@ -200,9 +200,9 @@ fn a_timer_is_late_and_loses_no_tokens() {
     let timer = Duration::from_micros(400);
     let bucket = TokenBucket { rate: BitRate::from_bps(800_000), burst: Octets::new(200), queue, timer };
     let out = outputs(&mut one_hop(microsecond_link().mtu(100).bucket(bucket)), &[(0, 100); 40]);
-    let times: Vec<u64> = deliveries(&out).into_iter().map(|(at, _)| at).collect();
-    assert_eq!(times[..2], [100_000, 200_000]);
-    let late: Vec<u64> = times[2..].iter().zip(1..).map(|(at, count)| at - 100_000 - count * 1_000_000).collect();
+    let arrived: Vec<u64> = deliveries(&out).into_iter().map(|(at, _)| at).collect();
+    assert_eq!(arrived[..2], [100_000, 200_000]);
+    let late: Vec<u64> = arrived[2..].iter().zip(1..).map(|(at, count)| at - 100_000 - count * 1_000_000).collect();
     assert!(late.iter().all(|late| (200_000..=400_000).contains(late)), "{late:?}");
     assert!(late.iter().max() > late.iter().min().map(|least| least + 100_000).as_ref(), "{late:?}");
 }
