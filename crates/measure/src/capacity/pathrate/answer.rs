@@ -53,7 +53,7 @@ fn answer(session: &MethodRun) -> Result<Estimate, Reason> {
     let long = session.of(Phase::Bucket).next().is_some();
     if search.bent > 0 && (long || estimate.limited_by == Limit::Sender) {
         // Something bent the long trains, though no two alike.
-        return Ok(kept_up(session, uncertain(estimate.caveat(Caveat::Shaped))));
+        return Ok(kept_up(session, uncertain(estimate), search.excluded_octets));
     }
     if let Some(rate) = estimate.rate()
         && session.params.preset == Preset::Adaptive

@@ -43,14 +43,17 @@ pub(super) fn from_bucket(session: &MethodRun, turning_point: &TurningPoint) -> 
 
 /// What trains kept up behind their bends, where no two bend alike: if nearly all bend that are as
 /// long as one that does, the path carries the least of it for long, and nobody knows that it
-/// carries more. Others' traffic bends one now and then.
-pub(super) fn kept_up(session: &MethodRun, mut estimate: Estimate) -> Estimate {
+/// carries more. Others' traffic, and hosts that stand still, bend one now and then; trains as long
+/// that are straight show that no bucket did.
+pub(super) fn kept_up(session: &MethodRun, mut estimate: Estimate, deeper_than_octets: u64) -> Estimate {
     let bent = || session.courses.iter().filter(|course| course.bend.is_some());
     let shortest = bent().map(|course| course.octets).fold(f64::INFINITY, f64::min);
     let due = session.courses.iter().filter(|course| course.octets >= shortest).count();
     if estimate.verdict() == BoundKind::Estimated && bent().count() * 4 < due * 3 {
-        return estimate;
+        let known = estimate.caveats.contains(&Caveat::Shaped);
+        return if known { estimate } else { estimate.caveat(Caveat::BucketNotExcluded { deeper_than_octets }) };
     }
+    estimate = estimate.caveat(Caveat::Shaped);
     let bends = bent().filter_map(|course| course.bend);
     let least = bends.map(|bend| bend.sustained_bps * bend.ours).fold(f64::INFINITY, f64::min);
     let Some(found) = estimate.rate() else { return estimate };
