@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use narrows_units::BitRate;
 
-use super::{Adaptive, MOST_SPACING, Stage, TRAIN_OCTETS, gap_ns};
+use super::{Adaptive, MOST_SPACING, Stage, TRAIN_OCTETS, gap_ns, most_ns};
 use crate::capacity::pathrate::sample::Phase;
 use crate::capacity::pathrate::session::MethodRun;
 use crate::capacity::pathrate::{Request, answer, batches, by_trains, hosts, settled, three_rates};
@@ -30,7 +30,8 @@ impl Adaptive {
         let more = asked == 0 || spoiled || (search.bent > 0 && !reported && asked < BUCKET_TRAINS);
         let packets = usize::try_from(octets / u64::from(session.full_size().max(1))).unwrap_or(usize::MAX);
         let lasts_ns = gap_ns(session, session.full_size()).unwrap_or(0.0) * packets as f64;
-        if !more || packets <= LEAST_REACH || lasts_ns > LONGEST_REACH_NS {
+        let late = session.of(Phase::Batches).next().is_some() && session.elapsed_ns() > most_ns(session) / 2.0;
+        if !more || late || packets <= LEAST_REACH || lasts_ns > LONGEST_REACH_NS {
             self.stage = Stage::Over;
             return;
         }
@@ -119,6 +120,12 @@ impl Adaptive {
     pub(super) fn three_rates(&mut self, session: &MethodRun) {
         self.stage = Stage::Over;
         let Some(found) = three_rates::wanted(session).filter(|_| answer::is_bare(session)) else {
+            // A receiver that batches hides no bucket from a long train; others' traffic would.
+            let steady = batches::rates(session)
+                .is_some_and(|rates| rates.trains.coefficient_of_variation().is_some_and(|cv| cv < hosts::STEADY));
+            if steady && session.narrow_is_loaded(1) == Some(false) {
+                self.bucket(session, 0);
+            }
             return;
         };
         let packets = three_rates::PACKETS.min(self.cap(session));
