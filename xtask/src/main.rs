@@ -38,7 +38,7 @@ cargo xtask efficiency  the default answer for available bandwidth beside an obs
                        [--hosts ideal,NAME...] [SCENARIO.toml...] [--write docs/results/efficiency.md]
 cargo xtask bench      ratios to iperf3, nuttcp, D-ITG, ns-3 and tbf [throughput|pacing|udp|tcp|traffic|sim|links|captures] [--rounds N] [--seconds N] [--short]
                        [--write docs/results/benchmarks.md]; needs root but for sim; leaves out what is not installed
-                       or figures of the store and pages of narrows watch: watch [--rows N] [--write docs/results/watch-bench.md]
+                       or figures of the store and pages of narrows watch: watch [--rows N] [--seconds N] [--program-folder DIR] [--write docs/results/watch-bench.md]
                        or figures of a hub with simulated agents: fleet [--agents 50,1000,10000] [--seconds N] [--program-folder DIR] [--write]
                        or twenty agents in namespaces over a shared link: agents [--minutes N] [--program-folder DIR] [--write]
                        or the packet times of ns-3 that the simulator must reproduce: ns3

@@ -219,7 +219,8 @@ impl Document {
     /// The same as text: the answer, then the metric's row, and that of the path MTU where larger
     /// packets vanish.
     pub fn row_text(&self) -> String {
-        let rows: String = self.metrics.iter().map(MetricRow::text).collect();
+        let size = self.metrics.iter().skip(1).filter(|row| row.metric == Metric::PathMtu);
+        let rows: String = self.metrics.first().into_iter().chain(size).map(MetricRow::text).collect();
         if self.answer.is_empty() { rows } else { format!("{}\n{rows}", answer_text(&self.answer)) }
     }
 

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 use self::network::{Host, Network, PER_SIDE, SHARED, router, within};
 use self::packets::{loads, overlaps, read};
-use super::program::{build, built, found, nap, output};
+use super::program::{found, nap, narrows, output};
 use super::versions;
 use crate::provenance::Provenance;
 use crate::shell::{now, root, say};
@@ -85,12 +85,7 @@ pub(super) fn run(args: &[String]) -> Result<bool> {
         say("left out: network namespaces need root\n");
         return Ok(true);
     }
-    let program = if let Some(folder) = folder {
-        folder.join("narrows")
-    } else {
-        build(&["-p", "narrows", "--all-features"])?;
-        built("narrows")
-    };
+    let program = narrows(folder)?;
     let scratch = Scratch::new()?;
     let table = measure(&program, Duration::from_secs(60 * minutes), &scratch.0)?;
     say(&table);

@@ -192,6 +192,15 @@ pub(super) fn build(args: &[&str]) -> Result<()> {
     Ok(())
 }
 
+/// `narrows` of that folder, or as a release build makes it.
+pub(super) fn narrows(folder: Option<PathBuf>) -> Result<PathBuf> {
+    if let Some(folder) = folder {
+        return Ok(folder.join("narrows"));
+    }
+    build(&["-p", "narrows", "--all-features"])?;
+    Ok(built("narrows"))
+}
+
 fn path() -> String {
     format!("{}:/usr/sbin:/sbin", std::env::var("PATH").unwrap_or_default())
 }

@@ -7,22 +7,22 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
 
-use super::program::{build, built, command, output};
+use super::program::{build, built, command, narrows, output};
 use super::versions;
 use crate::provenance::Provenance;
 use crate::shell::{root, say};
 
 const USAGE: &str =
-    "cargo xtask bench watch [--rows N] [--seconds N] [--program FILE] [--write docs/results/watch-bench.md]";
+    "cargo xtask bench watch [--rows N] [--seconds N] [--program-folder DIR] [--write docs/results/watch-bench.md]";
 /// What the goals are stated for.
 const ROWS: u64 = 10_000_000;
 /// Half of it is for a machine that is busy.
 const LIMIT: Duration = Duration::from_secs(1200);
 
-/// `[--rows N]` (a small run), `[--seconds N]` with twenty targets, `[--program FILE]` (the
-/// packaged one; otherwise what a build of the release profile makes), `[--write FILE]`.
+/// `[--rows N]` (a small run), `[--seconds N]` with twenty targets, `[--program-folder DIR]` with
+/// `narrows`, such as the packaged one, `[--write FILE]`.
 pub(super) fn run(args: &[String]) -> Result<bool> {
-    let (mut rows, mut file, mut seconds, mut program) = (ROWS, None, 600, None);
+    let (mut rows, mut file, mut seconds, mut folder) = (ROWS, None, 600, None);
     let made = Provenance::begins(&format!("cargo xtask bench watch {}", args.join(" ")));
     let mut args = args.iter();
     while let Some(arg) = args.next() {
@@ -30,19 +30,14 @@ pub(super) fn run(args: &[String]) -> Result<bool> {
         match arg.as_str() {
             "--rows" => rows = value?.parse().context("--rows needs a number")?,
             "--seconds" => seconds = value?.parse().context("--seconds needs a number")?,
-            "--program" => program = Some(PathBuf::from(value?).canonicalize()?),
+            "--program-folder" => folder = Some(PathBuf::from(value?).canonicalize()?),
             "--write" => file = Some(PathBuf::from(value?)),
             _ => bail!(USAGE),
         }
     }
     ensure!(rows >= 100_000, "fewer than 100 000 rows say nothing");
     build(&["-p", "narrows-web", "--example", "watch_bench"])?;
-    let program = if let Some(program) = program {
-        program
-    } else {
-        build(&["-p", "narrows", "--all-features"])?;
-        built("narrows")
-    };
+    let program = narrows(folder)?;
     let scratch = Scratch::new()?;
     let mut bench = command(&built("examples/watch_bench").to_string_lossy());
     bench.arg(&scratch.0).arg(rows.to_string());

@@ -13,7 +13,6 @@ use narrows_methods as methods;
 use narrows_methods::DEFAULT;
 use narrows_methods::job::JobReport;
 use narrows_net::via::Via;
-use narrows_probe::contract::Estimator;
 use narrows_probe::outcome::{Estimate, Reason};
 use narrows_probe::progress::{Feed, Observed, Plan, PlannedStage, Progress as Event, StageBegan, StageEnded};
 use narrows_probe::{Answering, Budget, Entry, Measured, Method, Order, Outcome, PathFacts, RawParams, World};
@@ -395,7 +394,6 @@ fn over_sockets(
     params: &RawParams,
     progress: &Progress,
 ) -> Result<RunResult, Failure> {
-    let estimator = method.begin(params).map_err(|error| Failure::usage(error.to_string()))?;
     let writer = args.record.open()?;
     let stop = interrupt::flag()?;
     let started = environment::now();
@@ -403,28 +401,30 @@ fn over_sockets(
     let facts = world.facts();
     progress.plan(args.announced(method, params, Some(world.address().ip())));
     let mut world = Recorder::maybe(world, writer, Setting::new(WorldKind::Sockets).towards(direction));
-    let mut one = |method: &'static dyn Method, params: &RawParams, estimator| {
+    let mut one = |method: &'static dyn Method, params: &RawParams| {
+        let estimator = method.begin(params).map_err(|error| Failure::usage(error.to_string()))?;
         let usual = method.imposes(params).budget();
         let budget: Budget = args.budget.map_or(usual, |limits| limits.over(usual));
         let metric = method.info().metric;
         let order = Order { metric, method: method.info().name, params, budget, estimator };
         let began = StageBegan { metric, direction, method: method.info().name.to_owned() };
         progress.tell(world.now(), Event::StageBegan(began));
-        match narrows_probe::run(&mut Observed::new(&mut world, progress), order) {
+        Ok(match narrows_probe::run(&mut Observed::new(&mut world, progress), order) {
             Ok(measured) => (measured, None),
             Err(broken) => (broken.measured, Some(connect::failure(&broken.fault))),
-        }
+        })
     };
-    let (mut measured, mut failure) = one(method, params, estimator);
+    let (mut measured, mut failure) = one(method, params)?;
     let mut beside = None;
     if failure.is_none() && full_packets_may_vanish(method, &measured) {
-        let (size, fault) = smaller(&mut one)?;
+        // The world sends nothing larger than what this finds to pass.
+        let pmtu = methods::named(SIZE, Metric::PathMtu).ok_or_else(|| unknown(SIZE))?;
+        let (size, fault) = one(pmtu, &RawParams::default())?;
         failure = fault;
         measured.cost = measured.cost.then(size.cost);
         if failure.is_none() && passes_less(&size, facts.path_mtu) {
-            let again = method.begin(params).map_err(|error| Failure::usage(error.to_string()))?;
             let cost = measured.cost;
-            (measured, failure) = one(method, params, again);
+            (measured, failure) = one(method, params)?;
             measured.cost = cost.then(measured.cost);
             beside = Some(size);
         }
@@ -463,22 +463,12 @@ fn full_packets_may_vanish(method: &dyn Method, measured: &Measured) -> bool {
     !small && matches!(measured.outcome, Outcome::Inconclusive { reason: Reason::NoAnswer, .. })
 }
 
-/// The largest packet that passes. The world sends none that are larger from then on.
-fn smaller(
-    one: &mut impl FnMut(&'static dyn Method, &RawParams, Box<dyn Estimator>) -> (Measured, Option<Failure>),
-) -> Result<(Measured, Option<Failure>), Failure> {
-    let method = methods::named(SIZE, Metric::PathMtu).ok_or_else(|| unknown(SIZE))?;
-    let params = RawParams::default();
-    let estimator = method.begin(&params).map_err(|error| Failure::usage(error.to_string()))?;
-    Ok(one(method, &params, estimator))
-}
-
 fn passes_less(size: &Measured, path_mtu: u16) -> bool {
     let found = size.outcome.estimate().and_then(Estimate::ranged::<Octets>);
     found.is_some_and(|range| range.value.count() < u64::from(path_mtu))
 }
 
-/// The method that finds it.
+/// The method that finds the largest packet that passes.
 const SIZE: &str = "pmtu";
 
 /// Which methods stand behind the automatic choice's answer, where it says so.

@@ -56,8 +56,9 @@ impl Bucket {
         let time = (bit_nanos / self.rate_bps, bit_nanos % self.rate_bps);
         let spent = self.add(self.full, time);
         let enough = round_up_difference(spent, self.depth);
-        let mut release = at.max(self.last).max(enough);
-        if self.timer > 0 && release > at.max(self.last) {
+        let first = at.max(self.last);
+        let mut release = first.max(enough);
+        if self.timer > 0 && release > first {
             release = release.saturating_add(self.timer / 2 + self.rng.below(self.timer / 2 + 1));
         }
         if release > at {

@@ -47,16 +47,20 @@ impl RunAccount {
     }
 
     /// Whether trains show that the receiving host ran: pauses as long and as many as packets
-    /// waited for would have met some. A jump of the clock that threw a train away may have been a
-    /// pause.
-    pub(super) fn ran(&self, busy: Busy) -> bool {
+    /// waited for would have met some.
+    fn ran(&self, busy: Busy) -> bool {
         let seconds = self.trains.iter().map(|train| train.send_time).sum();
-        self.clock_steps == 0 && !self.slept() && busy.would_meet(self.trains.len(), seconds)
+        self.met_no_pause() && busy.would_meet(self.trains.len(), seconds)
     }
 
     /// Whether more trains would show that.
     pub(in super::super) fn is_in_doubt(&self, busy: Busy) -> bool {
-        busy.is_together() && self.clock_steps == 0 && !self.slept() && !self.ran(busy)
+        busy.is_together() && self.met_no_pause() && !self.ran(busy)
+    }
+
+    /// A jump of the clock that threw a train away may have been a pause.
+    fn met_no_pause(&self) -> bool {
+        self.clock_steps == 0 && !self.slept()
     }
 
     pub(super) fn slept(&self) -> bool {

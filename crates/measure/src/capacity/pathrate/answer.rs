@@ -3,7 +3,7 @@
 use narrows_units::BitRate;
 
 use super::batches;
-use super::buckets::{credible, from_bucket, kept_up};
+use super::buckets::{credible, from_bucket, kept_up, not_excluded};
 use super::by_trains::{WIDEST, blurred, from_bound, from_idle_trains, from_trains, too_wide, uncertain};
 use super::capprobe::{self, Filtered};
 use super::core::{LEAST_FULL, backed, core, pairs_within, sharpen};
@@ -66,8 +66,8 @@ fn answer(session: &MethodRun) -> Result<Estimate, Reason> {
     let claimed = estimate.verdict() == BoundKind::Estimated || estimate.limited_by == Limit::Sender;
     if claimed && search.excluded_octets < EXCLUDED {
         estimate.confidence = estimate.confidence.min(Confidence::Medium);
-        if session.params.preset == Preset::Adaptive && !estimate.caveats.contains(&Caveat::Shaped) {
-            estimate = estimate.caveat(Caveat::BucketNotExcluded { deeper_than_octets: search.excluded_octets });
+        if session.params.preset == Preset::Adaptive {
+            estimate = not_excluded(estimate, search.excluded_octets);
         }
     }
     Ok(estimate.with("bucket_excluded_octets", search.excluded_octets))

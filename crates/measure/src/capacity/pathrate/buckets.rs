@@ -41,6 +41,12 @@ pub(super) fn from_bucket(session: &MethodRun, turning_point: &TurningPoint) -> 
     estimate
 }
 
+/// Of a bucket deeper than that nothing is known, unless one was found.
+pub(super) fn not_excluded(estimate: Estimate, deeper_than_octets: u64) -> Estimate {
+    let found = estimate.caveats.contains(&Caveat::Shaped);
+    if found { estimate } else { estimate.caveat(Caveat::BucketNotExcluded { deeper_than_octets }) }
+}
+
 /// What trains kept up behind their bends, where no two bend alike: if nearly all bend that are as
 /// long as one that does, the path carries the least of it for long, and nobody knows that it
 /// carries more. Others' traffic, and hosts that stand still, bend one now and then; trains as long
@@ -50,8 +56,7 @@ pub(super) fn kept_up(session: &MethodRun, mut estimate: Estimate, deeper_than_o
     let shortest = bent().map(|course| course.octets).fold(f64::INFINITY, f64::min);
     let due = session.courses.iter().filter(|course| course.octets >= shortest).count();
     if estimate.verdict() == BoundKind::Estimated && bent().count() * 4 < due * 3 {
-        let known = estimate.caveats.contains(&Caveat::Shaped);
-        return if known { estimate } else { estimate.caveat(Caveat::BucketNotExcluded { deeper_than_octets }) };
+        return not_excluded(estimate, deeper_than_octets);
     }
     estimate = estimate.caveat(Caveat::Shaped);
     let bends = bent().filter_map(|course| course.bend);

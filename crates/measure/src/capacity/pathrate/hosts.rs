@@ -40,7 +40,7 @@ pub(super) fn from_batches(session: &MethodRun) -> Result<Estimate, Reason> {
     let packet = 1.0 / (3f64.sqrt() * rates.packets);
     let sd = rates.trains.coefficient_of_variation().unwrap_or(1.0).max(packet);
     let half = half_width_of_rates(sd, trains, rates.span_ns) * median;
-    let steady = rates.trains.coefficient_of_variation().is_some_and(|cv| cv < STEADY);
+    let steady = is_steady(&rates);
     let top = rates.batches.quantile(0.9).unwrap_or(median);
     // Where single batches came clearly faster than whole trains, other traffic slowed the trains:
     // one packet more or less per batch is not "clearly".
@@ -54,6 +54,11 @@ pub(super) fn from_batches(session: &MethodRun) -> Result<Estimate, Reason> {
     }
     let bound = median - half;
     Ok(mark(plain(session, bound, bound, bound)?.at_least(Limit::Receiver)))
+}
+
+/// Whether trains of batches agree.
+pub(super) fn is_steady(rates: &BatchRates) -> bool {
+    rates.trains.coefficient_of_variation().is_some_and(|cv| cv < STEADY)
 }
 
 /// Whether the trains of the batch branch arrived no faster than they left, and the sender's own

@@ -64,8 +64,7 @@ impl MethodRun {
         self.tally.add(report);
         let phase = Phase::of(report.id);
         if !phase.is_some_and(Phase::is_paced) && !whole {
-            // Of a report on several pairs the pauses between them are the sender's.
-            self.take_long(report, phase != Some(Phase::Filter));
+            self.take_long(report);
         }
         if phase != Some(Phase::Filter) {
             return self.read(report, whole);
@@ -78,13 +77,15 @@ impl MethodRun {
         self.tally.add(report);
         let trains = several(report, lengths);
         for train in &trains {
-            self.take_long(train, true);
+            self.take_long(train);
         }
         self.take_each(&trains, false)
     }
 
     /// What a train that is long enough says of a token bucket, and bounds.
-    fn take_long(&mut self, report: &TrainReport, one: bool) {
+    fn take_long(&mut self, report: &TrainReport) {
+        // Of a report on several pairs the pauses between them are the sender's.
+        let one = Phase::of(report.id) != Some(Phase::Filter);
         if one && report.arrivals.len() >= LONG {
             self.long.extend(Carried::of(report, arrived_ns));
         }

@@ -17,11 +17,11 @@ use narrows_units::BitRate;
 
 /// The rate at which long trains went on, once their first packets were through.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Settled {
+struct Settled {
     /// Wire rate, bit/s.
-    pub(super) rate: f64,
+    rate: f64,
     /// Twice the standard error of the trains' mean.
-    pub(super) error: f64,
+    error: f64,
     /// More than half of the trains began with packets that passed at once.
     bucket: bool,
     /// Most say the same.
@@ -32,13 +32,13 @@ pub(super) struct Settled {
 /// later part of a train faster than its capacity, and none lets two packets through at once.
 pub(super) fn corrected(session: &MethodRun, found: Result<Estimate, Reason>) -> Result<Estimate, Reason> {
     let Some(settled) = settled(session) else { return found };
-    let wire = |ip: f64| ip * settled.rate / session.ip_rate(settled.rate);
+    let wire = |ip: BitRate| ip.as_f64() / session.ip_rate(1.0);
     let contradicted = match &found {
         Err(_) => settled.bucket,
         Ok(estimate) => estimate.rate().is_some_and(|rate| {
-            let above = |ip: BitRate| wire(ip.as_f64()) / settled.rate - 1.0;
+            let above = |ip: BitRate| wire(ip) / settled.rate - 1.0;
             let far = APART + settled.error / settled.rate;
-            let faster = || settled.bucket || contradicts(session, settled.rate, wire(rate.high.as_f64()));
+            let faster = || settled.bucket || contradicts(session, settled.rate, wire(rate.high));
             let wrong = above(rate.value) < -far || (above(rate.high) > far && faster());
             if rate.verdict == BoundKind::Estimated { wrong } else { settled.bucket }
         }),
@@ -100,14 +100,12 @@ fn rate(session: &MethodRun, gap_ns: f64) -> f64 {
 /// Where trains of full-size packets settled, if most agree. Those that bursts of others met are
 /// slower, and do not count.
 fn cluster(session: &MethodRun, trains: &[Later<'_>]) -> Option<Settled> {
-    let all: f64 = trains.iter().map(|train| train.gaps).sum();
-    let weigh = |inside: &mut dyn Iterator<Item = &Later<'_>>| inside.map(|train| train.gaps).sum::<f64>();
     let around = |gap_ns: f64| trains.iter().filter(move |train| train.agrees(gap_ns));
-    let weight = |train: &Later<'_>| weigh(&mut around(train.gap_ns()));
+    let weight = |train: &Later<'_>| gaps_of(around(train.gap_ns()));
     let centre = trains.iter().max_by(|a, b| weight(a).total_cmp(&weight(b)))?.gap_ns();
     let inside: Vec<&Later<'_>> = around(centre).collect();
-    let gaps = weigh(&mut inside.iter().copied());
-    let faster = weigh(&mut trains.iter().filter(|train| !train.agrees(centre) && train.gap_ns() < centre));
+    let (all, gaps) = (gaps_of(trains), gaps_of(inside.iter().copied()));
+    let faster = gaps_of(trains.iter().filter(|train| !train.agrees(centre) && train.gap_ns() < centre));
     if inside.len() < LEAST_TRAINS || gaps < LEAST_GAPS || gaps < MOST * all || faster > FASTER * all {
         return None;
     }
@@ -117,6 +115,10 @@ fn cluster(session: &MethodRun, trains: &[Later<'_>]) -> Option<Settled> {
     let error = 2.0 * (variance / (inside.len() - 1) as f64).sqrt();
     let (rate, bucket) = (rate(session, gap_ns), lets_some_through(&inside, gap_ns));
     (error < APART).then_some(Settled { rate, error: error * rate, bucket, agreed: true })
+}
+
+fn gaps_of<'a>(trains: impl IntoIterator<Item = &'a Later<'a>>) -> f64 {
+    trains.into_iter().map(|train| train.gaps).sum()
 }
 
 /// What counts of all trains of full-size packets that left back to back.
@@ -132,11 +134,14 @@ fn later_parts(session: &MethodRun) -> Vec<Later<'_>> {
 /// packet's time after the first can have come. Stamps of a first packet are late where a host was
 /// at rest, so the least delay of all packets about that time says when that was.
 fn lets_some_through(trains: &[&Later<'_>], packet_ns: f64) -> bool {
-    let together = |gap: &&f64| **gap < TOGETHER * packet_ns;
-    let second = |train: &Later<'_>| Some(train.sample.delays?.first_ns.saturating_sub(train.base_ns?) as f64);
-    let begins = trains.iter().filter_map(|train| second(train)).filter(|after| together(&after)).count();
-    let later = || trains.iter().flat_map(|train| later(train.sample));
-    let again = later().filter(together).count() as f64 / later().count() as f64;
+    let together = |gap: f64| gap < TOGETHER * packet_ns;
+    let second = |train: &&&Later<'_>| {
+        let after = train.sample.delays.zip(train.base_ns).map(|(delays, base)| delays.first_ns.saturating_sub(base));
+        after.is_some_and(|after| together(after as f64))
+    };
+    let begins = trains.iter().filter(second).count();
+    let gaps: Vec<f64> = trains.iter().flat_map(|train| later(train.sample)).copied().collect();
+    let again = gaps.iter().filter(|gap| together(**gap)).count() as f64 / gaps.len() as f64;
     begins as f64 > BEGIN * trains.len() as f64 && again < AGAIN
 }
 

@@ -121,8 +121,7 @@ impl Adaptive {
         self.stage = Stage::Over;
         let Some(found) = three_rates::wanted(session).filter(|_| answer::is_bare(session)) else {
             // A receiver that batches hides no bucket from a long train; others' traffic would.
-            let steady = batches::rates(session)
-                .is_some_and(|rates| rates.trains.coefficient_of_variation().is_some_and(|cv| cv < hosts::STEADY));
+            let steady = batches::rates(session).is_some_and(|rates| hosts::is_steady(&rates));
             if steady && session.narrow_is_loaded(1) == Some(false) {
                 self.bucket(session, 0);
             }
