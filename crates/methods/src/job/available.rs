@@ -2,30 +2,25 @@
 
 use std::time::Duration;
 
-use narrows_units::{BitRate, Direction, Layer, Metric, Sender, Stamp};
+use narrows_units::{Layer, Metric, Sender, Stamp};
 
-use super::combine::{cap_by, combine, narrow};
-use super::plan::SECOND_OPINION;
+use super::combine::{cap_by, narrow};
 use narrows_measure::available as slope;
 use narrows_measure::available::machine::Machine as SlopeMachine;
 use narrows_measure::capacity::Capacity;
-use narrows_probe::Entry;
-use narrows_probe::budget::{Cost, lasts};
+use narrows_probe::budget::lasts;
 use narrows_probe::contract::{Estimator, Event, Step};
 use narrows_probe::facts::{Answering, PathFacts};
 use narrows_probe::observations::{AnalyseError, Observations, Replayable, replay};
-use narrows_probe::outcome::{Confidence, Estimate, Finding, Outcome, Reason};
+use narrows_probe::outcome::{Confidence, Estimate, Outcome, Reason};
 use narrows_probe::probes::Probe;
 use narrows_probe::registry::{
     Activity, Classification, Deployment, Imposes, Method, MethodInfo, Methodology, Needs, ParamError, Privilege,
     Protocol, RawParams, Scope,
 };
-use narrows_published::pathload;
-use narrows_published::pathload::machine::Machine as PathloadMachine;
 use narrows_train::echoed::Echoed;
 
-/// `capacity` in brief, then `slope`, and `pathload` in its quick form where that has no number.
-/// Parameters are `slope`'s.
+/// `capacity` in brief, then `slope`. Parameters are `slope`'s.
 pub struct Available;
 
 impl Method for Available {
@@ -48,7 +43,7 @@ impl Method for Available {
 
 static INFO: MethodInfo = MethodInfo {
     name: "available",
-    summary: "available bandwidth by the growth of delays near the turning point, below the capacity, and by another method where that says nothing",
+    summary: "available bandwidth by the growth of delays near the turning point, below the capacity",
     metric: Metric::AvailableIpCapacity,
     class: Classification {
         scope: Scope::EndToEnd,
@@ -61,12 +56,12 @@ static INFO: MethodInfo = MethodInfo {
         privilege: Privilege::None,
     },
     needs: Needs { single_packet_stamps: false, sender_faster_than_result: true, pacing: true },
-    // What the first two impose, and of the third what fits into its time.
+    // What the two impose.
     imposes: Imposes {
         typical_octets: 1_500_000,
         max_octets: 825_000_000,
         typical_time: Duration::from_secs(4),
-        max_time: Duration::from_secs(31),
+        max_time: Duration::from_secs(23),
         fills_path: false,
     },
     parameters: slope::PARAMETERS,
@@ -85,13 +80,12 @@ const NO_CAPACITY: [&str; 6] = ["narrow", "capacity", "start", "mode", "octets",
 
 /// The state machines, one after the other.
 struct Joined {
-    /// What the first of them runs with, once the capacity is known.
+    /// What the trains run with, once the capacity is known.
     params: RawParams,
     capacity: Option<Box<dyn Estimator>>,
     /// What it came to.
     known: Option<Estimate>,
-    first: SlopeMachine,
-    second: PathloadMachine,
+    trains: SlopeMachine,
     facts: Option<PathFacts>,
     under_way: UnderWay,
 }
@@ -102,12 +96,7 @@ enum UnderWay {
         left: u64,
         until: Stamp<Sender>,
     },
-    First,
-    /// The first one's answer, and when the second one's time is over.
-    Second {
-        first: Outcome,
-        until: Stamp<Sender>,
-    },
+    Trains,
 }
 
 impl Joined {
@@ -121,16 +110,13 @@ impl Joined {
 
     /// Without the capacity: what others have recorded is read as trains.
     fn of_trains(params: &RawParams) -> Result<Self, ParamError> {
-        let mut quick = RawParams::new();
-        quick.set("quick", "true");
         Ok(Self {
             params: params.clone(),
             capacity: None,
             known: None,
-            first: SlopeMachine::new(slope::Params::try_from(params)?),
-            second: PathloadMachine::new(pathload::Params::try_from(&quick)?),
+            trains: SlopeMachine::new(slope::Params::try_from(params)?),
             facts: None,
-            under_way: UnderWay::First,
+            under_way: UnderWay::Trains,
         })
     }
 
@@ -144,7 +130,7 @@ impl Joined {
                 let step = capacity.step(now, Event::Started(facts));
                 self.after_capacity(now, step, false)
             }
-            None => self.first.step(now, Event::Started(facts)),
+            None => self.trains.step(now, Event::Started(facts)),
         }
     }
 
@@ -154,7 +140,7 @@ impl Joined {
             Step::Done(outcome) => outcome,
             step => return step,
         };
-        self.under_way = UnderWay::First;
+        self.under_way = UnderWay::Trains;
         // One that was cut short, or is not sure of itself, bounds nothing.
         self.known = outcome.estimate().filter(|known| known.confidence > Confidence::Low).cloned();
         let mut params = self.params.clone();
@@ -166,13 +152,11 @@ impl Joined {
                 Outcome::Inconclusive { reason, .. } => reason,
                 Outcome::Estimated(_) => Reason::NotConverged,
             };
-            return Step::Done(answered_by(Outcome::inconclusive(reason), "slope"));
+            return Step::Done(answered_by_trains(Outcome::inconclusive(reason)));
         };
-        self.first = SlopeMachine::new(params);
-        match self.first.step(now, Event::Started(facts)) {
-            Step::Done(outcome) => self.after_first(now, outcome, false),
-            step => step,
-        }
+        self.trains = SlopeMachine::new(params);
+        let step = self.trains.step(now, Event::Started(facts));
+        self.capped(step)
     }
 
     /// The capacity's step, or its answer if the step would take too long or too many octets.
@@ -192,56 +176,13 @@ impl Joined {
         capacity.step(now, Event::Stop(Reason::TimeSpent))
     }
 
-    /// No more than the capacity.
-    fn capped(&self, mut outcome: Outcome, method: &'static str) -> Step {
+    /// The trains' step; their answer is no more than the capacity.
+    fn capped(&self, step: Step) -> Step {
+        let Step::Done(mut outcome) = step else { return step };
         if let Some(known) = &self.known {
             cap_by(known, &mut outcome);
         }
-        Step::Done(answered_by(outcome, method))
-    }
-
-    /// No number, for a reason that another method may not share.
-    fn wants_another(outcome: &Outcome) -> bool {
-        match outcome {
-            Outcome::Inconclusive { reason, .. } => !matches!(
-                reason,
-                Reason::NoAnswer | Reason::NotOffered { .. } | Reason::ForbiddenByPeer | Reason::UnexpectedEvent
-            ),
-            Outcome::Estimated(_) => false,
-        }
-    }
-
-    /// The first one's answer, or the second one's first step.
-    fn after_first(&mut self, now: Stamp<Sender>, outcome: Outcome, stopped: bool) -> Step {
-        let facts = match &self.facts {
-            Some(facts) if !stopped && Self::wants_another(&outcome) => facts.clone(),
-            _ => return self.capped(outcome, "slope"),
-        };
-        self.under_way = UnderWay::Second { first: outcome, until: now + SECOND_OPINION };
-        let step = self.second.step(now, Event::Started(facts));
-        self.after_second(now, step)
-    }
-
-    /// The second one's step, unless it is over or would last too long.
-    fn after_second(&mut self, now: Stamp<Sender>, step: Step) -> Step {
-        let UnderWay::Second { first, until } = &self.under_way else {
-            return step;
-        };
-        let ends = match &step {
-            Step::Wait { until } => *until,
-            Step::Send(_) | Step::Done(_) => now + lasts(&step),
-        };
-        let second = match step {
-            Step::Done(outcome) => outcome,
-            step if ends <= *until => return step,
-            _ => match self.second.step(now, Event::Stop(Reason::TimeSpent)) {
-                Step::Done(outcome) => outcome,
-                Step::Send(_) | Step::Wait { .. } => Outcome::inconclusive(Reason::TimeSpent),
-            },
-        };
-        let scale = scale(first);
-        let both = combine(entry("slope", first.clone()), entry("pathload", second), scale);
-        self.capped(both.outcome, both.method)
+        Step::Done(answered_by_trains(outcome))
     }
 }
 
@@ -257,13 +198,9 @@ impl Estimator for Joined {
                 let step = capacity.step(now, event);
                 self.after_capacity(now, step, stopped)
             }
-            (UnderWay::Capacity { .. } | UnderWay::First, _) => match self.first.step(now, event) {
-                Step::Done(outcome) => self.after_first(now, outcome, stopped),
-                step => step,
-            },
-            (UnderWay::Second { .. }, _) => {
-                let step = self.second.step(now, event);
-                self.after_second(now, step)
+            (UnderWay::Capacity { .. } | UnderWay::Trains, _) => {
+                let step = self.trains.step(now, event);
+                self.capped(step)
             }
         }
     }
@@ -273,47 +210,25 @@ impl Replayable for Joined {
     const READS: (&'static str, &'static str) = SlopeMachine::READS;
 
     fn replay_step(&mut self, asked: &Probe) -> bool {
-        match self.under_way {
-            UnderWay::Capacity { .. } | UnderWay::First => self.first.replay_step(asked),
-            UnderWay::Second { .. } => self.second.replay_step(asked),
-        }
+        self.trains.replay_step(asked)
     }
 }
 
-/// What widths are judged by: the most that came through, else the most that is available.
-fn scale(outcome: &Outcome) -> BitRate {
-    let Some(estimate) = outcome.estimate() else { return BitRate::ZERO };
-    let fitted = match &estimate.details.finding {
-        Finding::Available(found) => found.path_rate_bps,
-        _ => None,
-    };
-    let most = estimate.rate().map(|rate| rate.high);
-    [fitted.and_then(BitRate::from_bps_f64), most].into_iter().flatten().max().unwrap_or(BitRate::ZERO)
-}
-
-fn entry(method: &'static str, outcome: Outcome) -> Entry {
-    Entry {
-        metric: Metric::AvailableIpCapacity,
-        // Of no account here: the outcome alone is taken from what comes of it.
-        direction: Direction::Forward,
-        method,
-        outcome,
-        cost: Cost::default(),
-    }
-}
-
-fn answered_by(mut outcome: Outcome, method: &'static str) -> Outcome {
+/// Named in the evidence, since the trains are a method of their own.
+fn answered_by_trains(mut outcome: Outcome) -> Outcome {
     let (details, diagnostics) = match &mut outcome {
         Outcome::Estimated(estimate) => (&mut estimate.details, &mut estimate.diagnostics),
         Outcome::Inconclusive { details, diagnostics, .. } => (details, diagnostics),
     };
-    details.answered_by = Some(method.to_owned());
-    diagnostics.insert("answered_by", method);
+    details.answered_by = Some("slope".to_owned());
+    diagnostics.insert("answered_by", "slope");
     outcome
 }
 
 #[cfg(test)]
 mod tests {
+    use narrows_units::BitRate;
+
     use super::*;
     use narrows_probe::outcome::BoundKind;
     use narrows_probe::testing::closed_form_world::{ClosedFormWorld, Cross, Hop};
@@ -338,16 +253,6 @@ mod tests {
         assert!((50_000_000..65_000_000).contains(&estimate.in_unit().value), "{}", estimate.in_unit().value);
     }
 
-    /// What the trains say nothing of, the second one is asked; a range is an answer.
-    #[test]
-    fn silence_brings_the_second_in() {
-        assert!(Joined::wants_another(&Outcome::inconclusive(Reason::ReceiveBatching)));
-        assert!(!Joined::wants_another(&Outcome::inconclusive(Reason::NoAnswer)));
-        let rate = BitRate::from_mbps;
-        let range = Estimate::ip_rate(Metric::AvailableIpCapacity, rate(50), rate(10), rate(90));
-        assert!(!Joined::wants_another(&range.into()));
-    }
-
     /// Traffic in bursts of twenty packets: most intervals hold what is free in the long run, in at
     /// most six seconds. Single values may be far off.
     #[test]
@@ -367,8 +272,7 @@ mod tests {
         assert!((25e6..75e6).contains(&median), "{values:?}");
     }
 
-    /// Told to stop, it answers at once, whichever machine is at work, and the second one's time is
-    /// bounded.
+    /// Told to stop, it answers at once, whichever machine is at work, and its time is bounded.
     #[test]
     fn stops_and_ends() {
         let mut estimator = Available.begin(&RawParams::new()).expect("defaults are fine");
@@ -380,6 +284,6 @@ mod tests {
         let mut host_pair = ClosedFormWorld::new(vec![hop], 7);
         let mut estimator = Available.begin(&RawParams::new()).expect("defaults are fine");
         let cost = host_pair.measure(estimator.as_mut(), Available.info().imposes.budget()).cost;
-        assert!(cost.time <= Duration::from_secs(60 + 9), "{cost:?}");
+        assert!(cost.time <= Duration::from_secs(60), "{cost:?}");
     }
 }

@@ -1,7 +1,5 @@
 //! In which order, with which parameters, and when to ask twice.
 
-use std::time::Duration;
-
 use narrows_units::{BitRate, Delta, Direction, Metric, Octets, nanos};
 
 use super::Job;
@@ -85,7 +83,7 @@ fn available<W: World>(job: &mut Job<'_>, world: &mut W, feed: &dyn Feed) -> Res
         let most = || best.outcome.estimate().and_then(Estimate::rate).map(|rate| rate.high);
         let scale = job.value(Metric::IpCapacity).or_else(most);
         let second = job.measure(world, feed, metric, "pathload", &[])?;
-        best = combine(best, second, scale.unwrap_or(BitRate::ZERO));
+        best = combine(best, &second, scale.unwrap_or(BitRate::ZERO));
     }
     if let Some(known) = job.known(Metric::IpCapacity) {
         cap_by(known, &mut best.outcome);
@@ -93,10 +91,6 @@ fn available<W: World>(job: &mut Job<'_>, world: &mut W, feed: &dyn Feed) -> Res
     job.keep(best);
     Ok(())
 }
-
-/// Longest that the second method may take unless the user asks for thoroughness: ours, a quarter
-/// of the promised half minute.
-pub(super) const SECOND_OPINION: Duration = Duration::from_secs(8);
 
 /// Cross traffic on the tight link, where a method gave it. Else a bound: the tight link is at
 /// least as fast as the narrow one, so it carries at least what capacity and available bandwidth
