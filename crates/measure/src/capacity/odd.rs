@@ -267,12 +267,14 @@ fn agree(short: &Estimate, long: &Estimate) -> bool {
     }
 }
 
-/// A rate that others' traffic made lower than the capacity is no argument against a higher one;
-/// nor is a bound below the value.
+/// A rate that others' traffic made lower than the capacity is no argument against a higher value;
+/// nor is a bound below the value. It is one against a higher bound: what short trains passed at
+/// once may have been a bucket's.
 fn exceeds(short: &Estimate, long: &Estimate, cause: ShapeCause) -> bool {
     let (short, long) = (short.in_unit(), long.in_unit());
     let bound = short.verdict == BoundKind::LowerBound && short.value as f64 <= long.value as f64 * (1.0 + NEAR);
-    bound || (cause == ShapeCause::CrossTraffic && short.value as f64 >= long.value as f64 * (1.0 - NEAR))
+    let value = short.verdict == BoundKind::Estimated && short.value as f64 >= long.value as f64 * (1.0 - NEAR);
+    bound || (cause == ShapeCause::CrossTraffic && value)
 }
 
 /// Ours, all of them. Slower links would keep long trains for seconds.

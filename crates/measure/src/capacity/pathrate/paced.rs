@@ -14,16 +14,18 @@ use super::session::MethodRun;
 /// that hop no faster than the narrow link lets them, and fell short by more than this says.
 pub(super) fn least_capacity(session: &MethodRun, decision: &Decision) -> Option<f64> {
     let adr = decision.adr.filter(|adr| adr.trains >= LEAST_TRAINS)?;
-    if session.narrow_is_loaded(LEAST_CHECKS) != Some(true) {
-        return None;
-    }
-    on_the_line(session, adr.rate - adr.error, 2.0)
+    if is_slowed(session) { on_the_line(session, adr.rate - adr.error, 2.0) } else { None }
 }
 
 /// The likely wire rate of a link on which other traffic slowed paced trains as it did, and long
 /// ones to `trains` bit/s.
 pub(super) fn likely_capacity(session: &MethodRun, trains: f64) -> Option<f64> {
-    if session.narrow_is_loaded(LEAST_CHECKS) == Some(true) { on_the_line(session, trains, 0.0) } else { None }
+    if is_slowed(session) { on_the_line(session, trains, 0.0) } else { None }
+}
+
+/// Whether trains paced at the rate found were slowed, and left at that rate.
+fn is_slowed(session: &MethodRun) -> bool {
+    session.reached_checks().len() >= LEAST_CHECKS && session.narrow_is_loaded(LEAST_CHECKS) == Some(true)
 }
 
 /// From the two equations, with what paced trains kept of their rate, and so many standard errors

@@ -226,24 +226,37 @@ impl MethodRun {
     /// traffic x shares the link, then a train sent at that rate is slowed, since
     /// `r C / (r + x) + x > C` whenever `r + x > C`.
     pub(super) fn narrow_is_loaded(&self, least: usize) -> Option<bool> {
-        let found = narrows_stat::median(&self.rates(Phase::Preliminary))?;
-        let found = narrows_stat::median(&self.rates(Phase::Trains)).map_or(found, |trains| trains.min(found));
-        // A sender that did not reach the rate has tested less than was asked.
-        let reached = |sample: &&Sample| sample.sent_rate(self.framing()).is_some_and(|rate| rate > REACHED * found);
-        let checks: Vec<&Sample> = self.of(Phase::Check).filter(reached).filter(|s| s.span_ns() > 0.0).collect();
-        let slowed: Vec<f64> = checks.iter().map(|sample| 1.0 - sample.sent_ns / sample.span_ns()).collect();
-        let spans: Vec<f64> = checks.iter().map(|sample| sample.span_ns()).collect();
-        if slowed.len() < least {
+        let slowed = |checks: &[&Sample]| -> Vec<f64> {
+            checks.iter().map(|sample| 1.0 - sample.sent_ns / sample.span_ns()).collect()
+        };
+        let all: Vec<&Sample> = self.of(Phase::Check).filter(|sample| sample.span_ns() > 0.0).collect();
+        if all.len() < least {
             return None;
         }
+        let spans: Vec<f64> = all.iter().map(|sample| sample.span_ns()).collect();
         let tolerance = (2.0 * self.timing_error(narrows_stat::median(&spans)?)).max(CHECK_TOLERANCE);
-        if narrows_stat::median(&slowed)? <= tolerance {
+        // A sender that did not reach the rate has tested less than was asked: what it shows as
+        // slowed is so all the more, but not what it shows as free.
+        let reached = self.reached_checks();
+        if reached.len() >= least && narrows_stat::median(&slowed(&reached))? <= tolerance {
             return Some(false);
         }
         // Other traffic on a hop behind the narrow link shortens and lengthens checks alike: slowed
         // for sure is only what lies clear of its own scatter.
-        let scatter = narrows_stat::variance_sample(&slowed).unwrap_or(0.0).sqrt() / (slowed.len() as f64).sqrt();
-        (narrows_stat::mean(&slowed)? - 2.0 * scatter > tolerance).then_some(true)
+        let all = slowed(&all);
+        let scatter = narrows_stat::variance_sample(&all).unwrap_or(0.0).sqrt() / (all.len() as f64).sqrt();
+        (narrows_stat::mean(&all)? - 2.0 * scatter > tolerance).then_some(true)
+    }
+
+    /// Paced trains that left at the rate found.
+    pub(super) fn reached_checks(&self) -> Vec<&Sample> {
+        let found = narrows_stat::median(&self.rates(Phase::Preliminary));
+        let trains = narrows_stat::median(&self.rates(Phase::Trains));
+        let Some(found) = found.map(|found| trains.map_or(found, |trains| trains.min(found))) else {
+            return Vec::new();
+        };
+        let reached = |sample: &&Sample| sample.sent_rate(self.framing()).is_some_and(|rate| rate > REACHED * found);
+        self.of(Phase::Check).filter(reached).filter(|sample| sample.span_ns() > 0.0).collect()
     }
 
     /// Wire rates of a phase, bit/s, in order of their trains.

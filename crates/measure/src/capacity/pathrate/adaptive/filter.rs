@@ -65,7 +65,9 @@ impl Adaptive {
         let turning_point = session.search().turning_point;
         let bent = shape::sustained(session).is_some()
             || turning_point.is_some_and(|turning_point| buckets::credible(session, &turning_point));
-        if alone || slow || bent {
+        // Receivers that batch leave pairs that disagree, and paced trains as they were.
+        let quiet = session.narrow_is_loaded(CHECKS) == Some(false);
+        if alone || quiet || slow || bent {
             self.bucket(session, 0);
         } else {
             self.stage = Stage::ThreeRates;
@@ -97,6 +99,8 @@ impl Adaptive {
 // Ours, all of them.
 /// Share of the pairs in one mode: others' packets seldom leave so many undisturbed.
 const UNDISTURBED: f64 = 0.8;
+/// Checks of two rounds.
+const CHECKS: usize = 2;
 const PAIRS_PER_FILTER: usize = 32;
 /// Sizes of pairs for the filter, before the full one: small ones meet empty queues more often, and
 /// yet are no smaller than what other traffic is mostly made of.

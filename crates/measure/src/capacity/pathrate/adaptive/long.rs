@@ -122,7 +122,7 @@ impl Adaptive {
         let Some(found) = three_rates::wanted(session).filter(|_| answer::is_bare(session)) else {
             // A receiver that batches hides no bucket from a long train; others' traffic would.
             let steady = batches::rates(session).is_some_and(|rates| hosts::is_steady(&rates));
-            if steady && session.narrow_is_loaded(1) == Some(false) {
+            if steady && batches::loaded(session) == Some(false) {
                 self.bucket(session, 0);
             }
             return;
