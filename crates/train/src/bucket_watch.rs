@@ -64,7 +64,6 @@ impl BucketWatch {
     }
 
     /// The trains agree on a bucket.
-    #[cfg(test)]
     pub fn is_shaped(&self) -> bool {
         self.search().turning_point.is_some()
     }

@@ -33,7 +33,7 @@ fn of<'a>(scenario: &'a Scenario, (method, metric): (&str, Metric), params: &'a 
 /// Seeds 1 to 10: values within this share of the truth, values further off and bounds that do not
 /// hold, other bounds and runs without either, and the most octets of a run.
 fn runs(path: &str, profile: &str, (method, metric): (&str, Metric), near: f64) -> (usize, usize, usize, u64) {
-    let scenario = between(&format!("plans/paths/{path}"), profile);
+    let scenario = between(path, profile);
     let simulation = of(&scenario, (method, metric), &[]);
     let (mut right, mut wrong, mut open, mut octets) = (0, 0, 0, 0);
     for seed in 1..=10 {
@@ -57,7 +57,7 @@ const CAPACITY: (&str, Metric) = ("capacity", Metric::IpCapacity);
 #[test]
 fn a_loaded_gigabit_between_real_hosts_has_a_value() {
     for profile in ["quiet.toml", "quiet-both-ends.toml"] {
-        let (right, wrong, open, octets) = runs("one1g.toml", profile, CAPACITY, 0.01);
+        let (right, wrong, open, octets) = runs("plans/paths/one1g.toml", profile, CAPACITY, 0.01);
         assert!(right >= 9 && wrong == 0, "{profile}: {right} {wrong} {open}");
         assert!(octets < 3_000_000, "{profile}: {octets}");
     }
@@ -65,9 +65,35 @@ fn a_loaded_gigabit_between_real_hosts_has_a_value() {
 
 #[test]
 fn an_idle_gigabit_behind_interrupt_coalescing_has_a_value() {
-    let (right, wrong, open, octets) = runs("idle1g.toml", "coalescing.toml", CAPACITY, 0.04);
+    let (right, wrong, open, octets) = runs("plans/paths/idle1g.toml", "coalescing.toml", CAPACITY, 0.04);
     assert!(right >= 7 && wrong == 0, "{right} {wrong} {open}");
     assert!(octets < 12_000_000, "{octets}");
+}
+
+/// A bucket of a kernel's shaper that holds one full-size packet and not two lets pairs of smaller
+/// ones through at once, and those name a third more than it carries.
+#[test]
+fn pairs_that_pass_a_small_bucket_are_no_faster_link() {
+    let (right, wrong, open, _) =
+        runs("scenarios/capacity-kernel-shaper-small-bucket.toml", "quiet-both-ends.toml", CAPACITY, 0.02);
+    assert!(right >= 9 && wrong == 0, "{right} {wrong} {open}");
+}
+
+/// Between two busy hosts trains come in lumps at any rate. Nothing of what they seem to be carried
+/// at behind a loaded gigabit is available.
+#[test]
+fn busy_hosts_make_no_available_rate_of_lumps() {
+    let available = ("available", Metric::AvailableIpCapacity);
+    let (right, wrong, open, _) = runs("plans/paths/one1g.toml", "busy-both-ends.toml", available, 0.1);
+    assert_eq!((right + open, wrong), (10, 0), "{right} {wrong} {open}");
+}
+
+/// Trains that a bucket of 100 kB lets through at once say nothing of what lasts.
+#[test]
+fn what_a_deep_bucket_lets_through_at_once_is_not_available() {
+    let available = ("available", Metric::AvailableIpCapacity);
+    let (right, wrong, open, _) = runs("plans/paths/deep-bucket-loaded.toml", "quiet-both-ends.toml", available, 0.4);
+    assert_eq!((right + open, wrong), (10, 0), "{right} {wrong} {open}");
 }
 
 /// These hosts send and receive at most a sixth of the path's rate, and delays grow in them.
@@ -75,7 +101,7 @@ fn an_idle_gigabit_behind_interrupt_coalescing_has_a_value() {
 fn what_no_host_can_overload_has_a_bound_and_no_value() {
     for profile in ["quiet.toml", "quiet-both-ends.toml", "busy.toml"] {
         let (right, wrong, open, octets) =
-            runs("ten-gigabit.toml", profile, ("available", Metric::AvailableIpCapacity), 0.05);
+            runs("plans/paths/ten-gigabit.toml", profile, ("available", Metric::AvailableIpCapacity), 0.05);
         assert_eq!((right, wrong, open), (0, 0, 10), "{profile}");
         assert!(octets < 60_000_000, "{profile}: {octets}");
     }
@@ -107,7 +133,7 @@ fn stamps_of_a_host_that_was_held_up_are_no_fast_link() {
 #[test]
 fn delays_that_wander_leave_a_loaded_link_its_capacity() {
     for profile in ["quiet.toml", "quiet-both-ends.toml"] {
-        let (right, wrong, open, _) = runs("jitter50.toml", profile, CAPACITY, 0.03);
+        let (right, wrong, open, _) = runs("plans/paths/jitter50.toml", profile, CAPACITY, 0.03);
         assert!(right >= 7 && wrong == 0, "{profile}: {right} right, {wrong} wrong, {open} open");
     }
 }

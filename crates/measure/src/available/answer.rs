@@ -39,6 +39,11 @@ const OUTLASTS: f64 = 0.05;
 const HIDDEN: f64 = 2.33;
 /// A train at this share of the sender's highest rate counts as being there.
 pub(super) const AT_MAX: f64 = 0.97;
+/// A bound is contradicted by trains sent at this share of it and above, by growth of delays beyond
+/// this, and by so many (ours: stamps; hosts that stand still make single ones grow).
+const ASKED: f64 = 0.5;
+const SEEN: f64 = 0.02;
+const REFUTING: usize = 3;
 /// Of the path's rate: a bound below it is no answer (ours).
 const LITTLE: f64 = 0.1;
 /// Half-width below which no interval shrinks, as a share of the path's rate (ours: stamps, framing
@@ -133,7 +138,10 @@ impl RunAccount {
                 self.receiver_limited(pooled).map(|bound| idle(bound, verdict.busy))
             }
             (_, Some(pooled)) => {
-                self.estimated(pooled, verdict.busy, ending).map(|estimate| self.within_reach(estimate))
+                let value = |estimate: &Estimate| estimate.rate().map_or(0.0, |rate| rate.value.as_f64());
+                let estimate = self.estimated(pooled, verdict.busy, ending);
+                let fits = estimate.filter(|estimate| !self.is_contradicted(value(estimate)));
+                fits.map(|estimate| self.within_reach(estimate)).or_else(|| self.undecided())
             }
             (Ending::Flawed(reason) | Ending::Stopped(reason), None) => return self.inconclusive(reason.clone()),
             (Ending::Settled | Ending::Exhausted, None) => {
@@ -360,16 +368,31 @@ impl RunAccount {
     /// what came through is available, less what growth of the delays its train would not have
     /// shown. A train whose delays say nothing bounds nothing.
     fn undecided(&self) -> Option<Estimate> {
-        let scale = self.scale()?;
+        // What a bucket let through is no bound of what lasts.
+        let scale = self.scale().filter(|_| !self.buckets.is_shaped())?;
         let quiet = self.trains.iter().filter(|train| train.is_quiet() && train.rate_in.is_finite());
-        let through = quiet.map(|train| {
+        let through = quiet.filter_map(|train| {
             let hidden = (train.growth + HIDDEN * train.growth_error).max(0.0);
-            self.carried(train).min(train.rate_out) - scale * hidden
+            let through = self.carried(train).min(train.rate_out) - scale * hidden;
+            (!self.is_contradicted(through)).then_some(through)
         });
         let most = 0.98 * through.reduce(f64::max)?;
         let value = BitRate::from_bps_f64(most).filter(|_| most > LITTLE * scale)?;
         let bound = Estimate::ip_rate(Metric::AvailableIpCapacity, value, value, value);
         Some(bound.at_least(Limit::Budget).caveat(Caveat::NotConverged))
+    }
+
+    /// Whether trains that were sent about as fast or faster contradict, in the median, that
+    /// `bound` is available: no FIFO link that carried them as fast as it did lets their delays
+    /// grow so. What passed was let through by a token bucket, or stamped by a host in one moment.
+    fn is_contradicted(&self, bound: f64) -> bool {
+        let asked: Vec<&TrainSlope> = self.trains.iter().filter(|train| train.rate >= ASKED * bound).collect();
+        let beyond = |train: &&TrainSlope| train.growth - (train.rate - bound).max(0.0) / self.carried(train);
+        let beyond = narrows_stat::median(&asked.iter().map(beyond).collect::<Vec<_>>());
+        let error = narrows_stat::median(&asked.iter().map(|train| train.growth_error).collect::<Vec<_>>());
+        let count = asked.len();
+        count >= REFUTING
+            && beyond.zip(error).is_some_and(|(beyond, error)| beyond > SEEN + HIDDEN * error / (count as f64).sqrt())
     }
 
     /// The rate at which the path carried this train at least, and no more than it was sent at,
@@ -386,9 +409,7 @@ impl RunAccount {
         for caveat in self.caveats() {
             estimate = estimate.caveat(caveat);
         }
-        if estimate.verdict() == BoundKind::Estimated {
-            estimate = self.buckets.tell(estimate);
-        }
+        estimate = self.buckets.tell(estimate);
         if self.overflows > 0 {
             // A short queue, or a bucket that drops: nothing tells which.
             estimate.confidence = Confidence::Low;

@@ -61,7 +61,8 @@ impl Outside {
 ///   link, and the interval reaches up.
 /// - Trains found bursts on a faster link: nothing is taken off, and the interval reaches down to
 ///   what that link has left.
-/// - A queue stands for most of the time: no more than `(1 - b) C` is left, whatever trains say.
+/// - A queue stands for most of the time: no more than `(1 - b) C` is left, whatever trains say. It
+///   may be a faster link's, so the interval reaches up to `A'`.
 /// - Bursts beside even traffic: `(1 - b) A'`. Trains may have met some of them, so the interval
 ///   reaches up to `A'`.
 pub(super) fn taken(
@@ -89,13 +90,10 @@ pub(super) fn taken(
         let most = idle * path;
         let load = (available - most).max(0.0);
         let low = if load > 0.0 { most } else { low };
-        return Bursts {
-            outside: available,
-            load,
-            halves: (low, (error * path).hypot(floor)),
-            doubtful: true,
-            by_watch,
-        };
+        // It may be a faster link's: that trains found one on a link as fast as the narrow one at
+        // least says no more.
+        let high = (error * path).hypot(floor).max(load);
+        return Bursts { outside: available, load, halves: (low, high), doubtful: true, by_watch };
     }
     let halves = ((idle * low).hypot(half), (idle * high).hypot(half));
     if !by_watch {

@@ -152,10 +152,12 @@ impl Sums {
                     self.together += f64::from(u8::from(apart.abs() < SAME_NS));
                 }
                 (true, false) => {
-                    block.busy += gap + levels.waits;
+                    block.busy += gap;
                     drained = gap + levels.waits;
                 }
                 (false, next) => {
+                    // What is left of a queue drains, until the next burst comes.
+                    block.busy += gap.min(drained.max(0.0));
                     self.bursts += usize::from(next);
                     let free = pair[0].1.saturating_sub(least) as f64 <= levels.free;
                     // The ends of bursts, and what is cut off by those of the train, are neither.
@@ -290,6 +292,23 @@ mod tests {
         assert!((busy.share - 10.0 / 35.0).abs() < 0.02, "{busy:?}");
         assert!(busy.matters() && !busy.may_be_hosts(), "{busy:?}");
         assert!(busy.error < 0.05 && (29..=30).contains(&busy.bursts), "{busy:?}");
+    }
+
+    /// Waits about the threshold, as even traffic makes them: no time counts twice.
+    #[test]
+    fn a_queue_that_comes_and_goes_keeps_the_link_busy_for_no_more_than_its_time() {
+        let mut watch = Watch::default();
+        // Of ten milliseconds four wait, and the queue behind them is gone after half of one more.
+        let delay = |at: i64| if at % 10 < 4 { 5 * MS + 600_000 } else { 5 * MS };
+        watch.push((0..1000).map(|at| (at * MS, delay(at))).collect());
+        let busy = watch.busy(5 * MS, THRESHOLD, FREE).unwrap();
+        assert!((busy.share - 0.45).abs() < 0.01, "{busy:?}");
+        // The next wait comes before the last one's queue is gone.
+        let mut watch = Watch::default();
+        let delay = |at: i64| if at % 5 < 4 { 35 * MS } else { 5 * MS };
+        watch.push((0..1000).map(|at| (at * MS, delay(at))).collect());
+        let busy = watch.busy(5 * MS, 20.0 * THRESHOLD, FREE).unwrap();
+        assert!(busy.share > 0.99 && busy.share <= 1.0, "{busy:?}");
     }
 
     #[test]

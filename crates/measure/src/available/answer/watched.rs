@@ -14,6 +14,9 @@ const SLACK: f64 = 0.2;
 /// Trains that came through at rates this alike agree, and how many do (ours).
 const ALIKE: f64 = 0.02;
 const AGREE: usize = 3;
+/// The narrow link's rate may exceed that at which any train was carried by so much: the first
+/// packets of a train may wait behind other traffic (ours).
+const SHOWN: f64 = 1.25;
 
 impl RunAccount {
     /// What bursts took of the tight link: by small packets, else by trains that met one.
@@ -87,8 +90,11 @@ impl RunAccount {
     }
 
     /// What small packets say alone, where no train that met no burst reached the turning point.
+    /// They say it of the narrow link's rate, so trains must have shown that: a host that was held
+    /// up stamps the packets of a train in one moment, as if the path were fast.
     pub(super) fn watched(&self, busy: Busy) -> Option<Estimate> {
-        let scale = self.scale()?;
+        let carried = self.trains.iter().map(|train| self.carried(train)).reduce(f64::max)?;
+        let scale = self.scale().filter(|scale| *scale <= SHOWN * carried)?;
         let outside = Outside::by_free(busy, scale, SURE * FLOOR * scale);
         let bursts = self.taken(outside, scale, busy);
         let available = outside.available - bursts.load;

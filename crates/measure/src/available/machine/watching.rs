@@ -46,8 +46,9 @@ const DRIFT: f64 = 1e-4;
 /// quarter of the mean or more where a link is busy for two thirds of the time; exp(-8) are eight
 /// means).
 const LONGER: f64 = 32.0;
-/// So many times the delay that a train left behind is not watched (ours: its queue drains).
-const LEFT: i64 = 3;
+/// The queue that a train left behind drains by what is free. That time is not watched, but at
+/// least and at most so many times the delay left (ours: what is free is not known well).
+const LEFT: (f64, f64) = (3.0, 12.0);
 
 /// What follows the small packets that are under way.
 #[derive(Debug, Clone, PartialEq)]
@@ -132,7 +133,10 @@ impl Machine {
         self.overhead = now.since(self.train_began).saturating_sub(self.planned);
         let (Some((departed, arrived)), Some(base)) = (arrived(report).last(), self.base_ns()) else { return };
         let left = arrived.saturating_sub(departed).saturating_sub(base).max(0);
-        self.drained_ns = arrived.saturating_add(LEFT.saturating_mul(left));
+        let drains = (self.scale().rate / self.available).clamp(LEFT.0, LEFT.1);
+        #[expect(clippy::cast_possible_truncation, reason = "some times a delay")]
+        let drained = (drains * left as f64) as i64;
+        self.drained_ns = arrived.saturating_add(drained);
     }
 
     /// The least delay of all packets, ns.
