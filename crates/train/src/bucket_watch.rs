@@ -68,6 +68,12 @@ impl BucketWatch {
         self.search().turning_point.is_some()
     }
 
+    /// The bucket that the trains agree on, if they alone emptied it: nobody else took of it while
+    /// they passed.
+    pub fn alone(&self) -> Option<TurningPoint> {
+        self.search().turning_point.filter(|turning_point| turning_point.ours >= 1.0 && !turning_point.uneven)
+    }
+
     /// The estimate with what the trains say of buckets: [`Caveat::Shaped`] and low confidence
     /// where they agree on one, else how deep one would have gone unseen.
     pub fn tell(&self, mut estimate: Estimate) -> Estimate {

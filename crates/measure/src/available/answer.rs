@@ -39,6 +39,9 @@ const OUTLASTS: f64 = 0.05;
 const HIDDEN: f64 = 2.33;
 /// A train at this share of the sender's highest rate counts as being there.
 pub(super) const AT_MAX: f64 = 0.97;
+/// Of a bucket's rate: what others may have taken of it while trains far above that rate passed,
+/// unseen (ours: a tenth of the rate makes trains of seven times that rate a hundredth slower).
+const EVEN: f64 = 0.1;
 /// A bound is contradicted by trains sent at this share of it and above, by growth of delays beyond
 /// this, and by so many (ours: stamps; hosts that stand still make single ones grow).
 const ASKED: f64 = 0.5;
@@ -143,13 +146,16 @@ impl RunAccount {
                 let fits = estimate.filter(|estimate| !self.is_contradicted(value(estimate)));
                 fits.map(|estimate| self.within_reach(estimate)).or_else(|| self.undecided())
             }
-            (Ending::Flawed(reason) | Ending::Stopped(reason), None) => return self.inconclusive(reason.clone()),
+            (Ending::Flawed(reason) | Ending::Stopped(reason), None) => match self.of_bucket() {
+                None => return self.inconclusive(reason.clone()),
+                estimate => estimate,
+            },
             (Ending::Settled | Ending::Exhausted, None) => {
                 let watched = verdict.busy.and_then(|busy| self.watched(busy));
                 watched.or_else(|| self.undecided().map(|bound| idle(bound, verdict.busy)))
             }
         };
-        match estimate {
+        match estimate.or_else(|| self.of_bucket()) {
             // At least nothing is no result.
             Some(estimate)
                 if estimate
@@ -373,13 +379,31 @@ impl RunAccount {
         let quiet = self.trains.iter().filter(|train| train.is_quiet() && train.rate_in.is_finite());
         let through = quiet.filter_map(|train| {
             let hidden = (train.growth + HIDDEN * train.growth_error).max(0.0);
-            let through = self.carried(train).min(train.rate_out) - scale * hidden;
+            let through = self.carried(train).min(train.rate_out).min(self.sustained(train)) - scale * hidden;
             (!self.is_contradicted(through)).then_some(through)
         });
-        let most = 0.98 * through.reduce(f64::max)?;
+        // Of two trains: a first one alone may have been a full bucket's.
+        let mut through: Vec<f64> = through.collect();
+        through.sort_by(|a, b| b.total_cmp(a));
+        let most = 0.98 * through.get(1)?;
         let value = BitRate::from_bps_f64(most).filter(|_| most > LITTLE * scale)?;
         let bound = Estimate::ip_rate(Metric::AvailableIpCapacity, value, value, value);
         Some(bound.at_least(Limit::Budget).caveat(Caveat::NotConverged))
+    }
+
+    /// What a token bucket leaves of trains that alone emptied it: its rate. Nothing else can be
+    /// said of trains that it lets through at first and holds then.
+    fn of_bucket(&self) -> Option<Estimate> {
+        // Where packets are lost nobody knows whose they were.
+        let bucket = self.buckets.alone().filter(|_| self.lost == 0)?;
+        let (low, high) = bucket.sustained_range;
+        let rate = Estimate::ip_rate(
+            Metric::AvailableIpCapacity,
+            bucket.sustained,
+            low.scaled(1.0 - EVEN)?.min(bucket.sustained),
+            high.scaled(1.0 + FLOOR)?.max(bucket.sustained),
+        );
+        Some(rate.with("bucket_sustained_bps", bucket.sustained.as_f64()))
     }
 
     /// Whether trains that were sent about as fast or faster contradict, in the median, that
@@ -400,6 +424,13 @@ impl RunAccount {
     fn carried(&self, train: &TrainSlope) -> f64 {
         let base = Carried::base(self.trains.iter().map(|train| train.carried));
         base.map_or(0.0, |base| train.carried.rate(base)).min(train.rate_in)
+    }
+
+    /// The same of its later half alone, where that is slower: a token bucket lets what comes first
+    /// through at once.
+    fn sustained(&self, train: &TrainSlope) -> f64 {
+        let base = Carried::base(self.trains.iter().map(|train| train.carried));
+        base.map_or(0.0, |base| train.carried.sustained(base))
     }
 
     fn account(&self, mut estimate: Estimate, ending: &Ending) -> Estimate {
