@@ -146,10 +146,7 @@ impl RunAccount {
                 let fits = estimate.filter(|estimate| !self.is_contradicted(value(estimate)));
                 fits.map(|estimate| self.within_reach(estimate)).or_else(|| self.undecided())
             }
-            (Ending::Flawed(reason) | Ending::Stopped(reason), None) => match self.of_bucket() {
-                None => return self.inconclusive(reason.clone()),
-                estimate => estimate,
-            },
+            (Ending::Flawed(_) | Ending::Stopped(_), None) => None,
             (Ending::Settled | Ending::Exhausted, None) => {
                 let watched = verdict.busy.and_then(|busy| self.watched(busy));
                 watched.or_else(|| self.undecided().map(|bound| idle(bound, verdict.busy)))
@@ -165,7 +162,10 @@ impl RunAccount {
                 self.inconclusive(Reason::NotConverged)
             }
             Some(estimate) => self.account(estimate, ending).into(),
-            None => self.inconclusive(Reason::NotConverged),
+            None => self.inconclusive(match (ending, verdict.pooled) {
+                (Ending::Flawed(reason) | Ending::Stopped(reason), None) => reason.clone(),
+                _ => Reason::NotConverged,
+            }),
         }
     }
 
@@ -364,7 +364,7 @@ impl RunAccount {
     /// What looks like the turning point is the rate at which the receiving host takes packets.
     fn receiver_limited(&self, pooled: &PooledEstimate) -> Option<Estimate> {
         let half = pooled.half_width(FLOOR * self.scale()?);
-        let carried = self.trains.iter().map(|train| self.carried(train)).reduce(f64::max)?;
+        let carried = self.most_carried()?;
         let value = BitRate::from_bps_f64((pooled.available - half).min(carried).max(0.0))?;
         let bound = Estimate::ip_rate(Metric::AvailableIpCapacity, value, value, value);
         Some(bound.at_least(Limit::Receiver).caveat(Caveat::ReceiverLimited))
@@ -377,15 +377,14 @@ impl RunAccount {
         // What a bucket let through is no bound of what lasts.
         let scale = self.scale().filter(|_| !self.buckets.is_shaped())?;
         let quiet = self.trains.iter().filter(|train| train.is_quiet() && train.rate_in.is_finite());
-        let through = quiet.filter_map(|train| {
+        let through = quiet.map(|train| {
             let hidden = (train.growth + HIDDEN * train.growth_error).max(0.0);
-            let through = self.carried(train).min(train.rate_out).min(self.sustained(train)) - scale * hidden;
-            (!self.is_contradicted(through)).then_some(through)
+            self.carried(train).min(train.rate_out).min(self.sustained(train)) - scale * hidden
         });
-        // Of two trains: a first one alone may have been a full bucket's.
         let mut through: Vec<f64> = through.collect();
         through.sort_by(|a, b| b.total_cmp(a));
-        let most = 0.98 * through.get(1)?;
+        // Of two trains: a first one alone may have been a full bucket's.
+        let most = 0.98 * through.into_iter().filter(|through| !self.is_contradicted(*through)).nth(1)?;
         let value = BitRate::from_bps_f64(most).filter(|_| most > LITTLE * scale)?;
         let bound = Estimate::ip_rate(Metric::AvailableIpCapacity, value, value, value);
         Some(bound.at_least(Limit::Budget).caveat(Caveat::NotConverged))
@@ -422,15 +421,23 @@ impl RunAccount {
     /// The rate at which the path carried this train at least, and no more than it was sent at,
     /// bit/s: a receiving host that was held up stamps what waited in one moment.
     fn carried(&self, train: &TrainSlope) -> f64 {
-        let base = Carried::base(self.trains.iter().map(|train| train.carried));
-        base.map_or(0.0, |base| train.carried.rate(base)).min(train.rate_in)
+        self.base_ns().map_or(0.0, |base| train.carried.rate(base)).min(train.rate_in)
+    }
+
+    /// The highest of those rates.
+    fn most_carried(&self) -> Option<f64> {
+        self.trains.iter().map(|train| self.carried(train)).reduce(f64::max)
+    }
+
+    /// The least delay of all trains, ns.
+    fn base_ns(&self) -> Option<i64> {
+        Carried::base(self.trains.iter().map(|train| train.carried))
     }
 
     /// The same of its later half alone, where that is slower: a token bucket lets what comes first
     /// through at once.
     fn sustained(&self, train: &TrainSlope) -> f64 {
-        let base = Carried::base(self.trains.iter().map(|train| train.carried));
-        base.map_or(0.0, |base| train.carried.sustained(base))
+        self.base_ns().map_or(0.0, |base| train.carried.sustained(base))
     }
 
     fn account(&self, mut estimate: Estimate, ending: &Ending) -> Estimate {

@@ -82,21 +82,21 @@ const NO_CAPACITY: [&str; 6] = ["narrow", "capacity", "start", "mode", "octets",
 struct Joined {
     /// What the trains run with, once the capacity is known.
     params: RawParams,
+    /// What is asked for the capacity first, where a server answers.
     capacity: Option<Box<dyn Estimator>>,
+    /// The same while it is under way.
+    brief: Option<Brief>,
     /// What it came to.
     known: Option<Estimate>,
     trains: SlopeMachine,
     facts: Option<PathFacts>,
-    under_way: UnderWay,
 }
 
-enum UnderWay {
-    /// Octets that it may still send, and when its time is over.
-    Capacity {
-        left: u64,
-        until: Stamp<Sender>,
-    },
-    Trains,
+/// The capacity's estimator, the octets that it may still send, and when its time is over.
+struct Brief {
+    capacity: Box<dyn Estimator>,
+    left: u64,
+    until: Stamp<Sender>,
 }
 
 impl Joined {
@@ -113,34 +113,35 @@ impl Joined {
         Ok(Self {
             params: params.clone(),
             capacity: None,
+            brief: None,
             known: None,
             trains: SlopeMachine::new(slope::Params::try_from(params)?),
             facts: None,
-            under_way: UnderWay::Trains,
         })
     }
 
     /// The capacity, where a server's stamps tell it; else the trains at once.
     fn begin(&mut self, now: Stamp<Sender>, facts: PathFacts) -> Step {
         let answered = facts.answering == Answering::Server;
-        match self.capacity.as_mut().filter(|_| answered) {
-            Some(capacity) => {
-                let most = facts.octet_budget.map_or(CAPACITY_MOST, |all| CAPACITY_MOST.min(all / CAPACITY_SHARE));
-                self.under_way = UnderWay::Capacity { left: most, until: now + CAPACITY_TIME };
+        match self.capacity.take().filter(|_| answered) {
+            Some(mut capacity) => {
+                let left = facts.octet_budget.map_or(CAPACITY_MOST, |all| CAPACITY_MOST.min(all / CAPACITY_SHARE));
                 let step = capacity.step(now, Event::Started(facts));
-                self.after_capacity(now, step, false)
+                self.after_capacity(now, Brief { capacity, left, until: now + CAPACITY_TIME }, step, false)
             }
             None => self.trains.step(now, Event::Started(facts)),
         }
     }
 
     /// The capacity's step, or the trains' first one.
-    fn after_capacity(&mut self, now: Stamp<Sender>, step: Step, stopped: bool) -> Step {
-        let outcome = match self.within_brief(now, step) {
+    fn after_capacity(&mut self, now: Stamp<Sender>, mut brief: Brief, step: Step, stopped: bool) -> Step {
+        let outcome = match brief.within(now, step) {
             Step::Done(outcome) => outcome,
-            step => return step,
+            step => {
+                self.brief = Some(brief);
+                return step;
+            }
         };
-        self.under_way = UnderWay::Trains;
         // One that was cut short, or is not sure of itself, bounds nothing.
         self.known = outcome.estimate().filter(|known| known.confidence > Confidence::Low).cloned();
         let mut params = self.params.clone();
@@ -159,23 +160,6 @@ impl Joined {
         self.capped(step)
     }
 
-    /// The capacity's step, or its answer if the step would take too long or too many octets.
-    fn within_brief(&mut self, now: Stamp<Sender>, step: Step) -> Step {
-        let (UnderWay::Capacity { left, until }, Some(capacity)) = (&mut self.under_way, &mut self.capacity) else {
-            return step;
-        };
-        let (octets, ends) = match &step {
-            Step::Send(Probe::Train(train)) => (train.ip_octets(), now + lasts(&step)),
-            Step::Wait { until } => (0, *until),
-            Step::Send(_) | Step::Done(_) => return step,
-        };
-        if octets <= *left && ends <= *until {
-            *left -= octets;
-            return step;
-        }
-        capacity.step(now, Event::Stop(Reason::TimeSpent))
-    }
-
     /// The trains' step; their answer is no more than the capacity.
     fn capped(&self, step: Step) -> Step {
         let Step::Done(mut outcome) = step else { return step };
@@ -186,6 +170,22 @@ impl Joined {
     }
 }
 
+impl Brief {
+    /// The capacity's step, or its answer if the step would take too long or too many octets.
+    fn within(&mut self, now: Stamp<Sender>, step: Step) -> Step {
+        let (octets, ends) = match &step {
+            Step::Send(Probe::Train(train)) => (train.ip_octets(), now + lasts(&step)),
+            Step::Wait { until } => (0, *until),
+            Step::Send(_) | Step::Done(_) => return step,
+        };
+        if octets <= self.left && ends <= self.until {
+            self.left -= octets;
+            return step;
+        }
+        self.capacity.step(now, Event::Stop(Reason::TimeSpent))
+    }
+}
+
 impl Estimator for Joined {
     fn step(&mut self, now: Stamp<Sender>, event: Event) -> Step {
         let stopped = matches!(event, Event::Stop(_));
@@ -193,16 +193,12 @@ impl Estimator for Joined {
             self.facts = Some(facts.clone());
             return self.begin(now, facts);
         }
-        match (&self.under_way, &mut self.capacity) {
-            (UnderWay::Capacity { .. }, Some(capacity)) => {
-                let step = capacity.step(now, event);
-                self.after_capacity(now, step, stopped)
-            }
-            (UnderWay::Capacity { .. } | UnderWay::Trains, _) => {
-                let step = self.trains.step(now, event);
-                self.capped(step)
-            }
+        if let Some(mut brief) = self.brief.take() {
+            let step = brief.capacity.step(now, event);
+            return self.after_capacity(now, brief, step, stopped);
         }
+        let step = self.trains.step(now, event);
+        self.capped(step)
     }
 }
 

@@ -93,7 +93,7 @@ impl RunAccount {
     /// They say it of the narrow link's rate, so trains must have shown that: a host that was held
     /// up stamps the packets of a train in one moment, as if the path were fast.
     pub(super) fn watched(&self, busy: Busy) -> Option<Estimate> {
-        let carried = self.trains.iter().map(|train| self.carried(train)).reduce(f64::max)?;
+        let carried = self.most_carried()?;
         let scale = self.scale().filter(|scale| *scale <= SHOWN * carried)?;
         let outside = Outside::by_free(busy, scale, SURE * FLOOR * scale);
         let bursts = self.taken(outside, scale, busy);
