@@ -137,7 +137,7 @@ pub fn search_with(trains: &[TrainReport], params: &BucketSearchParams) -> Bucke
 pub fn of_courses(courses: &[Course], params: &BucketSearchParams) -> BucketEvidence {
     let bends: Vec<&Bend> = courses.iter().filter_map(|course| course.bend.as_ref()).collect();
     let fresh = refilled(courses, &bends);
-    let turning_point = agree(courses, &fresh, params);
+    let turning_point = agree(courses, &fresh, params).or_else(|| agree_on_rate(courses, params));
     let highest = courses.iter().map(Course::fastest).fold(0.0, f64::max);
     let dry = courses
         .iter()
@@ -203,11 +203,40 @@ fn agree(courses: &[Course], fresh: &[bool], params: &BucketSearchParams) -> Opt
     enough.then(|| together(&alike)).flatten()
 }
 
+/// The bucket of trains that bend to one rate, each where it found the tokens of others gone: their
+/// depths differ. The deepest bend is nearest to the full bucket.
+fn agree_on_rate(courses: &[Course], params: &BucketSearchParams) -> Option<TurningPoint> {
+    let telling = |course: &&Course| course.bend.is_some_and(|bend| bend.after >= TELLING);
+    let bent: Vec<&Course> = courses.iter().filter(telling).collect();
+    let of = |course: &Course| course.bend.map_or(0.0, |bend| bend.sustained_bps);
+    let rate = narrows_stat::median(&bent.iter().map(|course| of(course)).collect::<Vec<_>>())?;
+    let near = |course: &&Course| {
+        (of(course) - rate).abs() <= params.agreement * rate && course.fastest() >= APART * of(course)
+    };
+    let bends = bent.len();
+    let alike: Vec<&Course> = bent.into_iter().filter(near).collect();
+    let deepest = alike.iter().filter_map(|course| course.bend).map(|bend| bend.depth_octets).fold(0.0, f64::max);
+    // A train that was as fast over more than the deepest bucket met none.
+    let against = |course: &&Course| course.would_bend(deepest, rate) && course.rate_bps >= APART * rate;
+    let against = bends - alike.len() + courses.iter().filter(against).count();
+    if alike.len() < params.min_trains.max(ON_RATE) || alike.len() < 3 * against {
+        return None;
+    }
+    let found = together(&alike)?;
+    let depth_octets = rounded(deepest);
+    Some(TurningPoint { depth_octets, uneven: true, ..found })
+}
+
 /// Share by which a depth may be off where others take tokens ("ours": what simulated paths show).
 const UNEVEN_DEPTH: f64 = 0.2;
 /// Packets behind a bend from which on it counts against those that bend elsewhere ("ours": with
 /// fewer the second line is loose).
 const TELLING: usize = 16;
+
+/// Trains that bend to one rate at several depths, and by how much at least: others' traffic slows
+/// trains as well, but not as many to one rate ("ours").
+const ON_RATE: usize = 4;
+const APART: f64 = 1.5;
 
 /// Times as many packets behind the bend of another train ("ours").
 const LOOSE: usize = 4;

@@ -13,7 +13,7 @@ use narrows_units::BitRate;
 
 use crate::bucket::{BucketEvidence, BucketSearchParams, Course, TurningPoint, course, of_courses};
 use narrows_probe::Estimate;
-use narrows_probe::outcome::{Caveat, Confidence, Limit, Ranged};
+use narrows_probe::outcome::{BoundKind, Caveat, Confidence, Limit, Ranged};
 use narrows_probe::probes::TrainReport;
 
 /// Trains that are looked at; later ones add little, and a run may have thousands ("ours").
@@ -98,6 +98,8 @@ fn within(mut estimate: Estimate, turning_point: &TurningPoint) -> Estimate {
             rate.value = got(turning_point.sustained);
             rate.low = if shared { BitRate::ZERO } else { rate.low.min(low) };
             rate.high = high.max(rate.value);
+            // What was a bound of the trains is none of what lasts.
+            rate.verdict = BoundKind::Estimated;
         }
     });
     estimate

@@ -13,6 +13,9 @@ use crate::shell::say;
 /// Modules at a time. Ours: two processors are busy with three, beside lints that yield to them.
 const LANES: usize = 3;
 
+/// Modules that wait for minutes: begun last, they would keep everybody waiting.
+const LONGEST: [&str; 1] = ["watch_faults"];
+
 /// A module's tests, by path, in a program.
 type Module<'a> = (&'a Program, Vec<String>);
 
@@ -23,6 +26,7 @@ pub(super) fn run(programs: &[Program], names: &[&str]) -> Result<(bool, String)
     for program in programs {
         waiting.extend(modules(&program.listed()?, names).into_iter().map(|paths| (program, paths)));
     }
+    waiting.sort_by_key(|(_, paths)| !is_long(paths));
     let waiting = Mutex::new(waiting.into_iter());
     let next = || waiting.lock().unwrap_or_else(PoisonError::into_inner).next();
     std::thread::scope(|scope| {
@@ -35,6 +39,11 @@ pub(super) fn run(programs: &[Program], names: &[&str]) -> Result<(bool, String)
         }
         Ok((fine, output))
     })
+}
+
+/// Whether these are one of [`LONGEST`].
+fn is_long(paths: &[String]) -> bool {
+    paths.first().and_then(|path| path.split("::").next()).is_some_and(|module| LONGEST.contains(&module))
 }
 
 /// Takes one module after the other.

@@ -152,7 +152,7 @@ impl RunAccount {
                 watched.or_else(|| self.undecided().map(|bound| idle(bound, verdict.busy)))
             }
         };
-        match estimate.or_else(|| self.of_bucket()) {
+        match estimate.filter(|estimate| !self.is_of_full_bucket(estimate)).or_else(|| self.of_bucket()) {
             // At least nothing is no result.
             Some(estimate)
                 if estimate
@@ -374,8 +374,7 @@ impl RunAccount {
     /// what came through is available, less what growth of the delays its train would not have
     /// shown. A train whose delays say nothing bounds nothing.
     fn undecided(&self) -> Option<Estimate> {
-        // What a bucket let through is no bound of what lasts.
-        let scale = self.scale().filter(|_| !self.buckets.is_shaped())?;
+        let scale = self.scale()?;
         let quiet = self.trains.iter().filter(|train| train.is_quiet() && train.rate_in.is_finite());
         let through = quiet.map(|train| {
             let hidden = (train.growth + HIDDEN * train.growth_error).max(0.0);
@@ -388,6 +387,11 @@ impl RunAccount {
         let value = BitRate::from_bps_f64(most).filter(|_| most > LITTLE * scale)?;
         let bound = Estimate::ip_rate(Metric::AvailableIpCapacity, value, value, value);
         Some(bound.at_least(Limit::Budget).caveat(Caveat::NotConverged))
+    }
+
+    /// What a token bucket let through is no bound of what lasts.
+    fn is_of_full_bucket(&self, estimate: &Estimate) -> bool {
+        self.buckets.is_shaped() && estimate.rate().is_some_and(|rate| rate.verdict != BoundKind::Estimated)
     }
 
     /// What a token bucket leaves of trains that alone emptied it: its rate. Nothing else can be

@@ -212,11 +212,16 @@ fn bend(report: &TrainReport, points: &[Point], min_ratio: f64, tick: f64) -> Op
     let peak = if slope_1 > 0.0 { 8.0 / slope_1 } else { AT_ONCE };
     let left = leaving(head);
     let peak = peak.min(left.max(8.0 * at / head.last()?.time.max(1e-9)));
-    let ours = if lost > 0.0 { 1.0 } else { share(tail, sustained, tick) };
+    let excess = (sent - sustained / 8.0 * sent_for).max(packet);
+    let lost_share = (lost / excess).clamp(0.0, 1.0);
+    let queued = ((arrived_for - sent_for) * sustained / 8.0).max(0.0);
+    // What a policer lets through keeps the sender's distances, what a full queue does the
+    // bucket's.
+    let dropped = lost > 0.0 && super::policer(lost_share, queued, depth);
+    let ours = if dropped { 1.0 } else { share(tail, sustained, tick) };
     if sustained * min_ratio > peak * ours {
         return None;
     }
-    let excess = (sent - sustained / 8.0 * sent_for).max(packet);
     Some(Bend {
         peak_bps: peak,
         sustained_bps: sustained / ours,
@@ -225,9 +230,9 @@ fn bend(report: &TrainReport, points: &[Point], min_ratio: f64, tick: f64) -> Op
         before: head.len(),
         after: tail.len(),
         sender_limited: peak >= AS_FAST * left,
-        uneven: if lost > 0.0 { unequal(tail) } else { uneven(tail, lines[1], packet) },
-        lost_share: (lost / excess).clamp(0.0, 1.0),
-        queued_octets: ((arrived_for - sent_for) * sustained / 8.0).max(0.0),
+        uneven: if dropped { unequal(tail) } else { uneven(tail, lines[1], packet) },
+        lost_share,
+        queued_octets: queued,
     })
 }
 

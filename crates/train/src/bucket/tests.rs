@@ -86,6 +86,35 @@ fn a_policer_bends_by_its_losses() {
     assert!(bend.lost_share > 0.9 && bend.queued_octets < 1500.0, "{bend:?}");
 }
 
+/// A train of packets of 123 us until `bends`, and of 615 us from then on.
+fn bent(bends: u32, count: u32) -> TrainReport {
+    let mut report = policed(0, 0, 1e9, 0.0);
+    let came = |seq: u32| 123_000 * i64::from(seq.min(bends)) + 615_000 * i64::from(seq.saturating_sub(bends));
+    let arrival = |seq: u32| Arrival {
+        seq,
+        departed: Stamp::from_nanos(1_230 * i64::from(seq)),
+        ip_octets: 1500,
+        fate: Fate::Received(Stamp::from_nanos(5_000_000 + came(seq))),
+    };
+    report.arrivals = (0..count).map(arrival).collect();
+    report
+}
+
+#[test]
+fn trains_that_others_left_few_tokens_agree_on_the_rate() {
+    let depths = [10, 18, 27, 33, 40];
+    let trains: Vec<TrainReport> = depths.iter().map(|bends| bent(*bends, 120)).collect();
+    let found = search(&trains).turning_point.unwrap();
+    assert!((found.sustained.as_f64() / 19.51e6 - 1.0).abs() < 0.01, "{found:?}");
+    assert!(found.uneven && found.trains == 5, "{found:?}");
+    // The deepest: 41 packets, less those that the bucket took in meanwhile.
+    assert!(found.depth_octets.abs_diff(48_000) <= 3_000, "{found:?}");
+    assert_eq!(search(&trains[..3]).turning_point, None, "three may do so by chance");
+    let straight = (0..2).map(|_| bent(400, 400));
+    let with_straight: Vec<TrainReport> = trains.iter().cloned().chain(straight).collect();
+    assert_eq!(search(&with_straight).turning_point, None, "no bucket bends those that passed straight");
+}
+
 /// Packets of 2.4 us behind a bend, read by a clock of 1 us, mostly read 2 us; nobody else took a
 /// sixth of the tokens.
 #[test]

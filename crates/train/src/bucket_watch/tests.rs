@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use narrows_units::Stamp;
+use narrows_units::{Metric, Stamp};
 
 use super::*;
 use narrows_probe::StampSource;
@@ -52,6 +52,18 @@ fn a_bucket_is_reported() {
     assert!(shaped((0..6).map(|id| train(id, 90, 120.0, bucket))));
 }
 
+#[test]
+fn what_a_bucket_let_through_is_no_bound() {
+    let mut watch = BucketWatch::default();
+    (0..6).for_each(|id| watch.take(&train(id, 90, 120.0, bucket)));
+    let passed = BitRate::from_bps(60_000_000);
+    let bound = Estimate::ip_rate(Metric::AvailableIpCapacity, passed, passed, passed).at_least(Limit::Sender);
+    let rate = watch.tell(bound).rate().expect("a rate");
+    assert_eq!(rate.verdict, BoundKind::Estimated);
+    assert!(rate.low <= rate.value && rate.value <= rate.high, "{rate:?}");
+    assert!((19.9e6..20.1e6).contains(&rate.value.as_f64()), "{rate:?}");
+}
+
 /// The receiver sees nothing for 5 ms from the same packet on, and then catches up at once; the
 /// path does, and catches up at the link's rate.
 #[test]
@@ -91,14 +103,20 @@ fn a_pause_of_the_sender_is_left_out() {
     assert!(!shaped((0..6).map(make)));
 }
 
-/// Bends elsewhere in each train are no bucket.
+/// Bends elsewhere in each train, to another rate each, are no bucket.
 #[test]
 fn steps_that_do_not_repeat_are_no_bucket() {
-    let elsewhere = |id: u32| {
-        let at = 14 + 11 * (id % 6);
-        train(id, 110, 120.0, move |seq, _| f64::from(seq.min(at)) * 120.0 + f64::from(seq.saturating_sub(at)) * 600.0)
+    let elsewhere = |pace: fn(u32) -> f64| {
+        move |id: u32| {
+            let at = 14 + 11 * (id % 6);
+            let arrives =
+                move |seq: u32, _| f64::from(seq.min(at)) * 120.0 + f64::from(seq.saturating_sub(at)) * pace(id);
+            train(id, 110, 120.0, arrives)
+        }
     };
-    assert!(!shaped((0..6).map(elsewhere)));
+    assert!(!shaped((0..6).map(elsewhere(|id| 300.0 + 120.0 * f64::from(id)))));
+    // To one rate they are a bucket's that others had emptied more or less.
+    assert!(shaped((0..6).map(elsewhere(|_| 600.0))));
 }
 
 /// Where the head of a train ends, its pace changes.

@@ -63,8 +63,7 @@ fn answer(session: &MethodRun) -> Result<Estimate, Reason> {
         return Ok(uncertain(estimate.caveat(Caveat::NotConverged)));
     }
     // Of a bucket deeper than the longest train nothing is known.
-    let claimed = estimate.verdict() == BoundKind::Estimated || estimate.limited_by == Limit::Sender;
-    if claimed && search.excluded_octets < EXCLUDED {
+    if search.excluded_octets < EXCLUDED {
         estimate.confidence = estimate.confidence.min(Confidence::Medium);
         if session.params.preset == Preset::Adaptive {
             estimate = not_excluded(estimate, search.excluded_octets);

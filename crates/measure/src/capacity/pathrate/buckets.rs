@@ -11,8 +11,7 @@ use narrows_train::bucket::TurningPoint;
 
 /// Other traffic bends trains as well, but not several of them at one place.
 pub(super) fn credible(session: &MethodRun, turning_point: &TurningPoint) -> bool {
-    let quiet = session.of(Phase::Pairs).next().is_none();
-    let (below, trains) = if quiet { (SUSTAINED_BELOW, 2) } else { BESIDE_CROSS_TRAFFIC };
+    let (below, trains) = if is_quiet(session) { (SUSTAINED_BELOW, 2) } else { BESIDE_CROSS_TRAFFIC };
     let apart = turning_point.sustained.as_f64() < below * turning_point.peak.as_f64();
     session.params.preset == Preset::Adaptive && apart && turning_point.trains >= trains
 }
@@ -23,7 +22,10 @@ pub(super) fn from_bucket(session: &MethodRun, turning_point: &TurningPoint) -> 
     let rate = turning_point.sustained;
     let half = SUSTAINED_ERROR * rate.as_f64();
     let end = |value: f64| bit_rate(value).unwrap_or(rate);
-    let mut estimate = Estimate::ip_rate(Metric::IpCapacity, rate, end(low.as_f64() - half), end(high.as_f64() + half));
+    let others = turning_point.ours >= 1.0 && (turning_point.uneven || !is_quiet(session));
+    let most = if others { beside_others(turning_point) } else { 0.0 };
+    let high = end(high.as_f64().max(most) + half);
+    let mut estimate = Estimate::ip_rate(Metric::IpCapacity, rate, end(low.as_f64() - half), high);
     estimate.limited_by = Limit::Shaper;
     let depth = Octets::new(turning_point.depth_octets);
     estimate = estimate
@@ -39,6 +41,19 @@ pub(super) fn from_bucket(session: &MethodRun, turning_point: &TurningPoint) -> 
         estimate.confidence = Confidence::Low;
     }
     estimate
+}
+
+/// Whether short trains agreed, and no rounds followed.
+fn is_quiet(session: &MethodRun) -> bool {
+    session.of(Phase::Pairs).next().is_none()
+}
+
+/// The most that a bucket fills at of which trains got the rate found, bit/s. Where nothing shows
+/// what others took of it, of a bucket `ρ` a train at `R` beside others at `X` got `ρ R / (R + X)`,
+/// and `X` is no more than `ρ`.
+fn beside_others(turning_point: &TurningPoint) -> f64 {
+    let (got, sent) = (turning_point.sustained.as_f64(), turning_point.peak.as_f64());
+    got * sent / (sent - got)
 }
 
 /// Of a bucket deeper than that nothing is known, unless one was found.

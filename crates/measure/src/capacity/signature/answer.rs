@@ -7,8 +7,11 @@ use super::plan::{MORE, RunHistory, together};
 use super::{classify, trains, turning_point};
 use narrows_probe::facts::PathFacts;
 use narrows_probe::outcome::{
-    Caveat, Confidence, Details, Diagnostics, Estimate, Finding, Limit, Outcome, Reason, ShapeCause, SignatureFinding,
+    BoundKind, Caveat, Confidence, Details, Diagnostics, Estimate, Finding, Limit, Outcome, Ranged, Reason, ShapeCause,
+    SignatureFinding,
 };
+use narrows_train::carried::Carried;
+use narrows_train::train_method::arrived_ns;
 
 /// Everything together.
 pub(super) fn conclude(facts: &PathFacts, reported: &RunHistory, stopped: Option<&Reason>) -> Outcome {
@@ -39,7 +42,7 @@ pub(super) fn conclude(facts: &PathFacts, reported: &RunHistory, stopped: Option
     if stopped.is_some() {
         caveats.push(Caveat::StoppedEarly);
     }
-    let mut estimate = number(&signature, rate, reported);
+    let mut estimate = as_sustained(number(&signature, rate, reported), reported);
     for caveat in caveats {
         estimate = estimate.caveat(caveat);
     }
@@ -76,6 +79,21 @@ fn number(signature: &Signature, rate: Spread, reported: &RunHistory) -> Estimat
     }
     if signature.cause == Cause::SingleLink && parallel_flows(signature, reported).is_some() {
         estimate.confidence = estimate.confidence.min(Confidence::Medium);
+    }
+    estimate
+}
+
+/// No bound is above what one of the longest trains was carried at to its end: a bucket lets the
+/// first part of each through at once.
+fn as_sustained(mut estimate: Estimate, reported: &RunHistory) -> Estimate {
+    let trains: Vec<Carried> = reported.trains.iter().filter_map(|report| Carried::of(report, arrived_ns)).collect();
+    let longest = trains.iter().map(Carried::bits).fold(0.0, f64::max);
+    let long = trains.iter().copied().filter(|train| train.bits() >= longest / 2.0);
+    let most = Carried::base(trains.iter().copied()).and_then(|base| Carried::fastest_sustained(long, base));
+    if let Some(most) = most.map(trains::rate).filter(|_| estimate.verdict() == BoundKind::LowerBound) {
+        estimate.adjust(|rate: &mut Ranged<BitRate>| {
+            (rate.value, rate.low, rate.high) = (rate.value.min(most), rate.low.min(most), rate.high.min(most));
+        });
     }
     estimate
 }

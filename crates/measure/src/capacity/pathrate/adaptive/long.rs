@@ -90,7 +90,8 @@ impl Adaptive {
     fn finish_batches(&mut self, session: &MethodRun, packets: usize) {
         let rates = batches::rates(session);
         if rates.as_ref().is_some_and(|rates| rates.sent_share > SENDER_SHARE) {
-            self.stage = Stage::Over;
+            // What so few packets came at may still be a bucket's.
+            self.bucket(session, 0);
             return;
         }
         let found = rates.map(|rates| rates.trains.median());
