@@ -21,6 +21,8 @@ const MOST_TRAINS: usize = 256;
 /// Trains that must agree ("ours": two of a hundred bend alike by chance where a host pauses; a
 /// search for buckets sends them on purpose, and two do).
 const AGREE: usize = 3;
+/// The depth that shapers often have ("ours", as in `capacity`'s look for one).
+const USUAL_OCTETS: u64 = 64_000;
 /// A gap of so many of those behind it is a pause ("ours", as in `slope`), if it is this share of
 /// the train as well: a shorter one cannot bend a train by a tenth.
 const PAUSE: f64 = 8.0;
@@ -72,6 +74,12 @@ impl BucketWatch {
     /// they passed.
     pub fn alone(&self) -> Option<TurningPoint> {
         self.search().turning_point.filter(|turning_point| turning_point.ours >= 1.0 && !turning_point.uneven)
+    }
+
+    /// Octets that a bucket may have let through unseen: those of a usual one, unless trains exclude
+    /// it.
+    pub fn unseen_octets(&self) -> u64 {
+        if self.search().excluded_octets >= USUAL_OCTETS { 0 } else { USUAL_OCTETS }
     }
 
     /// The estimate with what the trains say of buckets: [`Caveat::Shaped`] and low confidence

@@ -375,10 +375,13 @@ impl RunAccount {
     /// shown. A train whose delays say nothing bounds nothing.
     fn undecided(&self) -> Option<Estimate> {
         let scale = self.scale()?;
+        let unseen_bits = 8.0 * self.buckets.unseen_octets() as f64;
         let quiet = self.trains.iter().filter(|train| train.is_quiet() && train.rate_in.is_finite());
         let through = quiet.map(|train| {
             let hidden = (train.growth + HIDDEN * train.growth_error).max(0.0);
-            self.carried(train).min(train.rate_out).min(self.sustained(train)) - scale * hidden
+            self.carried(train).min(train.rate_out).min(self.sustained(train))
+                - scale * hidden
+                - unseen_bits / train.send_time
         });
         let mut through: Vec<f64> = through.collect();
         through.sort_by(|a, b| b.total_cmp(a));
