@@ -474,5 +474,5 @@ const SIZE: &str = "pmtu";
 /// Which methods stand behind the automatic choice's answer, where it says so.
 fn answered_by(outcome: &Outcome) -> Option<&'static str> {
     let name = outcome.details().answered_by.as_deref()?;
-    ["slope", "pathload", "slope and pathload"].into_iter().find(|known| *known == name)
+    ["slope"].into_iter().find(|known| *known == name)
 }
