@@ -28,6 +28,19 @@ async fn the_description_names_every_route() {
     }
 }
 
+/// By what OpenAPI 3.1 requires.
+#[tokio::test]
+async fn it_is_a_valid_openapi_document() {
+    let served = Served::new().await;
+    let (_, document) = served.ask("GET", "/api/openapi.json", json!({})).await;
+    let schema = include_str!("../../../web/tests/all/openapi-required.json");
+    let schema: Value = serde_json::from_str(schema).unwrap();
+    let validator = jsonschema::validator_for(&schema).unwrap();
+    let faults: Vec<String> =
+        validator.iter_errors(&document).map(|fault| format!("{} {fault}", fault.instance_path())).collect();
+    assert!(faults.is_empty(), "{faults:#?}");
+}
+
 /// Two hosts with runs, an alert that fires, a silence, an order, a configuration and a route.
 async fn filled(served: &Served) -> Vec<Agent> {
     let mut agents = served.agents(["a", "b"]).await;

@@ -42,6 +42,17 @@ fn examples_are_answers() {
     }
 }
 
+/// By what OpenAPI 3.1 requires.
+#[test]
+fn it_is_a_valid_openapi_document() {
+    let schema: Value = serde_json::from_str(include_str!("openapi-required.json")).expect("JSON");
+    let validator = jsonschema::validator_for(&schema).expect("a schema");
+    let document = Site::start().json("/api/openapi.json");
+    let faults: Vec<String> =
+        validator.iter_errors(&document).map(|fault| format!("{} {fault}", fault.instance_path())).collect();
+    assert!(faults.is_empty(), "{faults:#?}");
+}
+
 /// Each answer fits the schema that its route names, and each route is there.
 #[test]
 fn answers_fit_their_schemas() {
