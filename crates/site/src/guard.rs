@@ -65,7 +65,7 @@ impl Guard {
         let host = named.next().and_then(|host| host.to_str().ok());
         let fits = host.is_some_and(|host| self.knows(host)) && named.next().is_none();
         let authority = uri.authority().is_none_or(|authority| self.knows(authority.as_str()));
-        let text = "this host name is not in `hosts` of the settings";
+        let text = "this host name is not one of ours: ask by address, or start the server with the name";
         (!fits || !authority).then(|| Problem::new(StatusCode::MISDIRECTED_REQUEST, text))
     }
 
