@@ -90,6 +90,8 @@ pub(super) struct RunAccount {
     /// The sender's highest rate, bit/s, as far as known.
     pub(super) max_rate: Option<f64>,
     pub(super) buckets: BucketWatch,
+    /// Each train emptied a bucket first.
+    pub(super) bucket_known: bool,
     pub(super) count: usize,
     pub(super) octets: u64,
     pub(super) sent: u64,
@@ -454,7 +456,7 @@ impl RunAccount {
         for caveat in self.caveats() {
             estimate = estimate.caveat(caveat);
         }
-        estimate = self.buckets.tell(estimate);
+        estimate = if self.bucket_known { self.behind_bucket(estimate) } else { self.buckets.tell(estimate) };
         if self.overflows > 0 {
             // A short queue, or a bucket that drops: nothing tells which.
             estimate.confidence = Confidence::Low;
@@ -476,6 +478,12 @@ impl RunAccount {
             .with("slept_trains", self.trains.iter().filter(|train| train.slept).count())
             .with("paused_trains", self.paused)
             .with("trains", self.count)
+    }
+
+    /// What lasts was measured, and bursts go faster.
+    fn behind_bucket(&self, mut estimate: Estimate) -> Estimate {
+        estimate.limited_by = Limit::Shaper;
+        estimate.caveat(Caveat::Shaped)
     }
 
     fn caveats(&self) -> Vec<Caveat> {

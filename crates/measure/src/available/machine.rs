@@ -1,5 +1,6 @@
 //! Which train comes next, and when enough of them have been seen.
 
+mod bucket;
 mod ending;
 mod hosts;
 mod per_packet;
@@ -65,6 +66,8 @@ pub struct Machine {
     near_sent: usize,
     /// Packets at the head of the train under way or next, and the delay from which it counts.
     priming_packets: (usize, f64),
+    /// Packets before that head, which only empty a bucket.
+    emptying: usize,
     no_congestion_seen: u32,
     /// Trains in a row that stayed below the plan, and the highest rate among them.
     pacing_shortfall: (u32, f64),
@@ -91,7 +94,12 @@ impl Machine {
     /// Ready to start.
     pub fn new(params: Params) -> Self {
         Self {
-            seen: RunAccount { capacity: params.capacity, narrow: params.narrow, ..RunAccount::default() },
+            seen: RunAccount {
+                capacity: params.capacity,
+                narrow: params.narrow,
+                bucket_known: params.bucket.is_some(),
+                ..RunAccount::default()
+            },
             phase: Phase::Coarse,
             facts: None,
             pooled: None,
@@ -103,6 +111,7 @@ impl Machine {
             least_packets: 0,
             near_sent: 0,
             priming_packets: (0, 0.0),
+            emptying: 0,
             no_congestion_seen: 0,
             pacing_shortfall: (0, 0.0),
             achieved_rate_ratio: 1.0,
@@ -151,6 +160,7 @@ impl Machine {
             ))
         };
         self.planned = train.duration();
+        let train = self.behind_bucket(train);
         self.next_id = self.next_id.wrapping_add(1);
         self.train_began = now;
         Step::Send(Probe::Train(train))
@@ -164,8 +174,9 @@ impl Machine {
             return self.take_half_size(now, report);
         }
         self.seen.count(report);
-        self.seen.buckets.take_headed(report, self.priming_packets.0);
-        let ending = self.read(now, report);
+        let behind = self.without_head(report);
+        self.seen.buckets.take_headed(&behind, self.priming_packets.0);
+        let ending = self.read(now, &behind);
         self.note_left(now, report);
         if let Some(ending) = ending {
             return self.end(now, ending);
@@ -439,6 +450,7 @@ impl Replayable for Machine {
         }
         self.packets = train.packets.len();
         self.priming_packets = (0, 0.0);
+        self.emptying = 0;
         self.rate = train.planned_rate().map(BitRate::as_f64);
         self.planned = train.duration();
         self.seen.packet_octets = first.ip_octets;

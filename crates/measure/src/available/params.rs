@@ -54,6 +54,11 @@ params! {
             name: "burst", unit: "octets", range: Between("20000", "1000000000"),
             source: "ours: a dozen packets at least; half of a small switch's buffer",
         },
+        /// What a token bucket on the path lets through at once, if that is known: each train
+        /// empties it first.
+        pub bucket: Option<u64> = "none" {
+            unit: "octets", range: Between("1000", "10000000"), source: "ours: as `capacity` finds it",
+        },
         /// Mean load that the trains impose, of the path's rate.
         pub load: Option<f64> = "what spends the octets in 2.4 s, 0.027 to 0.2" {
             unit: "share", range: Between("0.001", "1"), source: "ours",

@@ -12,7 +12,7 @@ use super::train::{Prior, TrainSlope, Unusable, analyse};
 use narrows_probe::outcome::{BoundKind, Limit};
 use narrows_probe::probes::{Arrival, Fate, PacingCheck, Probe, Train, TrainId, TrainReport};
 use narrows_probe::registry::{Method, RawParams};
-use narrows_probe::testing::closed_form_world::{ClosedFormWorld, Cross, Hop};
+use narrows_probe::testing::closed_form_world::{Bucket, ClosedFormWorld, Cross, Hop};
 use narrows_probe::{Caveat, Confidence, Event, Outcome, PathFacts, Reason, StampSource, Step, World};
 
 const C: f64 = 100e6;
@@ -293,6 +293,32 @@ fn bursts_that_few_trains_meet_are_read() {
         }
         assert!(narrows_stat::median(&errors).unwrap() < 0.05, "{load}: {errors:?}");
         assert!((16..=20).contains(&covered) && wrong == 0, "{load}: {covered} of 20, {wrong}");
+    }
+}
+
+/// A bucket of 30 kB lets the trains of a short run through at more than what lasts. Those that
+/// empty it first meet a link of its rate.
+#[test]
+fn trains_that_empty_a_known_bucket_say_what_lasts() {
+    let bucket = Some(Bucket { rate: BitRate::from_mbps(50), depth_octets: 30_000 });
+    let cross = Cross::constant(BitRate::from_mbps(10));
+    let shaped = Hop { bucket, ..Hop::loaded(BitRate::from_gbps(4), cross) };
+    let run = |params: &[(&str, &str)], seed| {
+        let hops = vec![Hop::ethernet(BitRate::from_gbps(4)), shaped.clone()];
+        let outcome = measured(&mut ClosedFormWorld::new(hops, seed), params);
+        let estimate = outcome.estimate().unwrap_or_else(|| panic!("{seed}: {outcome:?}")).clone();
+        let bounds = [estimate.in_unit().low, estimate.in_unit().value, estimate.in_unit().high];
+        (bounds.map(|bound| bound as f64 * 1e-6), estimate)
+    };
+    // The bucket counts frames of 1538 octets for 1500.
+    let truth = 50.0 * 1500.0 / 1538.0 - 10.0;
+    for seed in 0..10 {
+        let narrow = ("narrow", "48.76 Mbit/s");
+        let ([low, value, high], estimate) = run(&[narrow, ("octets", "250000"), ("bucket", "30000")], seed);
+        assert!(low <= truth && truth <= high && high - low < 0.15 * truth, "{seed}: {low} {value} {high}");
+        assert!(estimate.caveats.contains(&Caveat::Shaped) && estimate.limited_by == Limit::Shaper, "{estimate:?}");
+        let ([low, ..], _) = run(&[narrow, ("octets", "250000")], seed);
+        assert!(low > 1.1 * truth, "{seed}: {low}; if the bucket shows by itself, nobody has to tell of it");
     }
 }
 
