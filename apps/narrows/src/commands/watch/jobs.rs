@@ -1,5 +1,7 @@
 //! Carries jobs out, by the same calls as the commands that are run by hand.
 
+mod bucket;
+
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,6 +20,7 @@ use narrows_units::{BitRate, Direction, Metric};
 use narrows_watch::schedule::{Job, JobKind, Outcome};
 use narrows_watch::{Claim, Signal};
 
+pub(super) use self::bucket::Bucket;
 use super::route::{self, Traced};
 use super::settings::Target;
 use crate::connect::{NotAdmitted, Peer};
@@ -35,6 +38,8 @@ pub(super) struct Work {
     pub(super) address: IpAddr,
     /// The capacity, once it was measured.
     pub(super) capacity: Option<BitRate>,
+    /// Octets of a token bucket in the forward direction, where the capacity showed one.
+    pub(super) bucket: Option<u64>,
     pub(super) direction: Direction,
     /// The server does not answer now.
     pub(super) server_gone: bool,
@@ -61,6 +66,8 @@ pub(super) struct Done {
     /// IP octets that left; `None` if nobody knows.
     pub(super) octets: Option<u64>,
     pub(super) values: Vec<Level>,
+    /// What a capacity among `values` says of a token bucket.
+    pub(super) bucket: Bucket,
     pub(super) traced: Option<Traced>,
     pub(super) document: Option<serde_json::Value>,
     pub(super) fault: Option<String>,
@@ -73,6 +80,7 @@ impl Done {
             outcome: Outcome::Void,
             octets: None,
             values: Vec::new(),
+            bucket: Bucket::Unsaid,
             traced: None,
             document: None,
             fault: None,
@@ -181,25 +189,42 @@ fn slice(done: &mut Done, stop: &Arc<AtomicBool>) -> Result<Outcome, Stopped> {
     let direction = done.work.direction;
     let mut world = connected(&done.work, direction, stop)?;
     let octets = done.work.job.octets.count().min(LIGHT_OCTETS);
-    let params = slice_params(octets, done.work.capacity, world.facts().path_mtu);
+    let bucket = done.work.bucket.filter(|_| direction == Direction::Forward);
+    let emptied = bucket.filter(|bucket| bucket * SLICE_TRAINS <= octets);
+    let params = slice_params(octets, done.work.capacity, emptied, world.facts().path_mtu);
     let metric = Metric::AvailableIpCapacity;
     let entry = measured(done, &mut world, ("slope", metric, direction), &params, octets)?;
     let signal = if direction == Direction::Reverse { Signal::AvailableReverse } else { Signal::AvailableForward };
     let level = value(&entry, signal, Basis::Server);
-    done.values.extend(level.map(|level| below(level, done.work.capacity)));
+    let level = level.map(|level| below(level, done.work.capacity));
+    let spent = bucket.is_some() && emptied.is_none();
+    done.values.extend(level.map(|level| if spent { at_most(level) } else { level }));
     Ok(outcome_of(&entry))
 }
 
-/// No more is available than the narrow link carries. A value above is left alone: it tells that
-/// the capacity is another one now.
+/// No more is available than the narrow link carries. An interval above is left alone: it tells
+/// that the capacity is another one now.
 fn below(level: Level, capacity: Option<BitRate>) -> Level {
-    let most = capacity.map_or(f64::INFINITY, |capacity| CAPACITY_ERROR * capacity.as_f64());
-    if level.value <= most { Level { high: level.high.min(most), ..level } } else { level }
+    let Some(capacity) = capacity.map(BitRate::as_f64) else { return level };
+    let most = CAPACITY_ERROR * capacity;
+    if level.low > most {
+        return level;
+    }
+    let value = level.value.min(capacity);
+    Level { value, low: level.low.min(value), high: level.high.min(most), ..level }
+}
+
+/// What trains say that a deep bucket may have let through: no more than this lasts.
+fn at_most(level: Level) -> Level {
+    match level.claim {
+        Claim::Estimate | Claim::AtMost => Level { value: level.high, low: level.high, claim: Claim::AtMost, ..level },
+        Claim::AtLeast | Claim::Inconclusive => Level { claim: Claim::Inconclusive, ..level },
+    }
 }
 
 /// Of few octets slow paths get small packets and few trains: what a slice knows little of, its
 /// interval says.
-fn slice_params(octets: u64, capacity: Option<BitRate>, path_mtu: u16) -> RawParams {
+fn slice_params(octets: u64, capacity: Option<BitRate>, bucket: Option<u64>, path_mtu: u16) -> RawParams {
     let mut params = RawParams::new();
     params.set("octets", (octets / 4).clamp(SLICE_OCTETS.0, SLICE_OCTETS.1).to_string());
     let size = (octets / SLICE_PACKETS).clamp(LEAST_SIZE.min(path_mtu.into()), path_mtu.into());
@@ -209,6 +234,9 @@ fn slice_params(octets: u64, capacity: Option<BitRate>, path_mtu: u16) -> RawPar
     }
     if let Some(capacity) = capacity {
         params.set("narrow", format!("{} bit/s", capacity.bps()));
+    }
+    if let Some(bucket) = bucket {
+        params.set("bucket", bucket.to_string());
     }
     params
 }
@@ -223,6 +251,7 @@ fn capacity(done: &mut Done, stop: &Arc<AtomicBool>) -> Result<Outcome, Stopped>
                 let what = (methods::DEFAULT, Metric::IpCapacity, Direction::Forward);
                 let entry = measured(done, &mut world, what, &RawParams::new(), octets)?;
                 done.values.extend(value(&entry, Signal::Capacity, Basis::Server));
+                done.bucket = Bucket::of(&entry);
                 return Ok(outcome_of(&entry));
             }
             Err(stopped) if stopped.outcome == Outcome::ServerGone => why = Some(stopped),
@@ -309,6 +338,9 @@ fn test(done: &mut Done, stop: &Arc<AtomicBool>) -> Result<Outcome, Stopped> {
             _ => continue,
         };
         done.values.extend(value(entry, signal, Basis::Server));
+        if signal == Signal::Capacity {
+            done.bucket = Bucket::of(entry);
+        }
     }
     match fault {
         Some(failure) => Err(Stopped { octets: done.octets, ..failure.into() }),
@@ -353,6 +385,8 @@ const ADMISSION: Duration = Duration::from_secs(5);
 const CAPACITY_ERROR: f64 = 1.02;
 /// Octets from which on `slope` may end, if its interval is fair by then (docs/design/adr/0028).
 const SLICE_OCTETS: (u64, u64) = (100_000, 250_000);
+/// Trains of a slice, at most as a rule. Each empties a token bucket first, if that is affordable.
+const SLICE_TRAINS: u64 = 20;
 /// Packets of a slice, about.
 const SLICE_PACKETS: u64 = 500;
 /// IP octets of the smallest packets of trains.
@@ -368,13 +402,32 @@ mod tests {
     fn a_slice_fits_what_it_may_cost() {
         let capacity = Some(BitRate::from_mbps(2));
         let params = |octets, capacity| -> String {
-            let params = slice_params(octets, capacity, 1500);
+            let params = slice_params(octets, capacity, None, 1500);
             params.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join(" ")
         };
         // A minute of 2 Mbit/s at one per cent.
         assert_eq!(params(142_000, capacity), "narrow=2000000 bit/s octets=100000 size=284 trains=3");
         assert_eq!(params(1_950_000, None), "octets=250000 size=1500");
         assert_eq!(params(10_000, None), "octets=100000 size=100 trains=3");
+        let behind = slice_params(3_500_000, None, Some(30_000), 1500);
+        assert!(behind.iter().any(|(name, value)| (name, value) == ("bucket", "30000")), "{behind:?}");
+    }
+
+    /// Trains that a deep bucket lets through bound what is available, and say no more of it.
+    #[test]
+    fn behind_a_deep_bucket_there_are_upper_bounds() {
+        let level = Level {
+            signal: Signal::AvailableForward,
+            basis: Basis::Server,
+            value: 40e6,
+            low: 38e6,
+            high: 45e6,
+            claim: Claim::Estimate,
+            host_busy: false,
+        };
+        let bound = Level { value: 45e6, low: 45e6, claim: Claim::AtMost, ..level };
+        assert_eq!(at_most(level), bound);
+        assert_eq!(at_most(Level { claim: Claim::AtLeast, ..level }).claim, Claim::Inconclusive);
     }
 
     #[test]
@@ -391,7 +444,13 @@ mod tests {
         let capacity = Some(BitRate::from_mbps(100));
         assert_eq!(below(level, capacity), Level { high: 102e6, ..level });
         assert_eq!(below(level, None), level);
-        let more = Level { value: 120e6, ..level };
+        let over = Level { value: 103e6, low: 101e6, high: 105e6, ..level };
+        assert_eq!(
+            below(over, capacity),
+            Level { value: 100e6, low: 100e6, high: 102e6, ..level },
+            "all of it is free"
+        );
+        let more = Level { value: 120e6, low: 110e6, ..level };
         assert_eq!(below(more, capacity), more, "the link became faster");
     }
 }

@@ -26,6 +26,8 @@ pub(super) struct Subject {
     pub(super) address: Option<IpAddr>,
     pub(super) egress: Option<Egress>,
     pub(super) capacity: Option<BitRate>,
+    /// Octets of the token bucket that was found with the capacity.
+    pub(super) bucket: Option<u64>,
     /// The newest value of each signal.
     pub(super) readings: BTreeMap<Signal, Reading>,
     pub(super) changes: VecDeque<Change>,
@@ -59,6 +61,7 @@ impl Subject {
             address: None,
             egress: None,
             capacity: None,
+            bucket: None,
             readings: BTreeMap::new(),
             changes: VecDeque::new(),
             facts: VecDeque::new(),
@@ -128,6 +131,7 @@ impl Subject {
             target: self.target.clone(),
             address: self.address?,
             capacity: self.capacity,
+            bucket: self.bucket,
             direction: if reverse { Direction::Reverse } else { Direction::Forward },
             server_gone: self.server_gone,
         })

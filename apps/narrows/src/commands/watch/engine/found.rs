@@ -75,7 +75,7 @@ impl Engine {
         subject.fact(fact, telling);
         if is_another {
             if event_of_path == PathEvent::Moved {
-                subject.capacity = None;
+                (subject.capacity, subject.bucket) = (None, None);
             }
             self.planner.observe(id, now.boot, event_of_path);
             self.ask_at = now.boot;

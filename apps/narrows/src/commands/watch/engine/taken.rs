@@ -125,7 +125,7 @@ impl Engine {
     }
 
     pub(super) fn done(&mut self, done: Done, now: Moment) {
-        let Done { work, mut outcome, octets, values, traced, document, fault } = done;
+        let Done { work, mut outcome, octets, values, bucket, traced, document, fault } = done;
         let (job, id) = (work.job, work.job.target);
         let Some(mut running) = self.running.remove(&job.id) else { return };
         if running.void {
@@ -143,6 +143,9 @@ impl Engine {
         };
         let number = run.id;
         self.planner.ended(job.id, now.boot, JobEnd { octets: octets.map(Octets::new), outcome });
+        if let Some(subject) = self.subjects.get_mut(&id).filter(|_| !running.void) {
+            subject.bucket = bucket.after(subject.bucket);
+        }
         // Else the next process would count what was booked, and not what was sent.
         self.save_plan(id);
         self.spent(id, job.why, now);

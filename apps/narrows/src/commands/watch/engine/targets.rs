@@ -40,6 +40,8 @@ impl Engine {
                 self.planner.observe(id, now.boot, PathEvent::Moved);
             }
             subject.capacity = self.planner.capacity(id);
+            let known: Option<(String, Option<u64>)> = restored(&mut *self.keep, &bucket_key(id));
+            subject.bucket = known.filter(|(host, _)| *host == subject.target.host).and_then(|(_, bucket)| bucket);
         }
         self.planner.set_target(id, subject.settings(), now.boot);
         self.ask_at = now.boot;
@@ -124,6 +126,7 @@ impl Engine {
     pub(super) fn save_plan(&mut self, id: TargetId) {
         if let (Some(plan), Some(subject)) = (self.planner.plan(id), self.subjects.get(&id)) {
             remember(&mut *self.keep, &plan_key(id), &(&subject.target.host, plan));
+            remember(&mut *self.keep, &bucket_key(id), &(&subject.target.host, subject.bucket));
         }
     }
 
@@ -152,6 +155,10 @@ fn monitor_key(id: TargetId) -> String {
 
 fn plan_key(id: TargetId) -> String {
     format!("watch.plan.{}", id.number())
+}
+
+fn bucket_key(id: TargetId) -> String {
+    format!("watch.bucket.{}", id.number())
 }
 
 pub(super) const ALERTS: &str = "watch.alerts";
