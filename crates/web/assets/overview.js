@@ -26,7 +26,7 @@ function page(all, day, events) {
     all.targets.length === 0 && h("p", {}, "No target is followed yet. Add a [[target]] to watch.toml, or name hosts: narrows watch HOST."),
     cards.length > 0 && h("ul", { class: "cards" }, cards.map(({ target, day, state }) => card(all, target, day, state))),
     h("h2", {}, "What happened in 7 days"),
-    events.length ? timeline(events) : h("p", { class: "soft" }, "Nothing changed."),
+    events.length ? timeline(events) : h("p", { class: "soft" }, "No change was found."),
   ].filter(Boolean);
 }
 
@@ -61,7 +61,7 @@ function card(all, target, day, [kind, word]) {
   const fact = (name, value) => value && [h("dt", {}, name), h("dd", {}, said(value, value.unit))];
   const why = target.incident
     ? [`${target.incident.text}. `, h("span", { class: "soft" }, `Cause: ${target.incident.cause ?? "not known yet"}; for ${lasting(all.at_ms - target.incident.began_ms)}.`)]
-    : target.alerts.map((alert) => `${alert.rule}: ${alert.detail ?? alert.state}. `);
+    : target.alerts.map((alert) => `${alert.rule}: ${(alert.detail ?? alert.state).replace(/\.$/, "")}. `);
   const of = capacity && available ? `of ${said(capacity, capacity.unit)}` : "";
   const free = available && interval(available, available.unit);
   return h("li", { class: `card ${kind === "bad" ? "bad" : ""}` },

@@ -84,7 +84,9 @@ function headline(all, target, word, events) {
   if (word === "◌ starting") return h("p", { class: "note" }, "Followed for ", lasting(all.at_ms - target.added_ms), ": pulses and route come first, then the capacity, then the first available rate.");
   if (word === "◐ round trip only") return h("p", { class: "note" }, `No available rate ${available ? `for ${age(available, all.at_ms)}` : "was measured"}; round trip, loss and route go on.${last}`);
   if (word === "✕ silent") return h("p", { class: "note bad" }, `Nothing was measured ${target.newest.least_round_trip ? `for ${age(target.newest.least_round_trip, all.at_ms)}` : "yet"}.${last}`);
-  return h("p", {}, `${capital(said(available, "bit/s"))} ${capacity ? `of ${said(capacity, "bit/s")} ` : ""}is free now.${last || " Nothing changed in this time."}`);
+  // An alert stands below, and may have fired before a change was found.
+  const calm = target.alerts.length ? "" : " No change was found in this time.";
+  return h("p", {}, `${capital(said(available, "bit/s"))} ${capacity ? `of ${said(capacity, "bit/s")} ` : ""}is free now.${last || calm}`);
 }
 
 /** The capacity over time; the newest one, if that was measured before. */
