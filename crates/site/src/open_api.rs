@@ -1,10 +1,10 @@
-//! What OpenAPI wants to be said of every route alike.
+//! What a description of an API has to say of every route alike.
 
 use axum::http::StatusCode;
 use serde_json::Value;
 
-/// Gives each response of `paths` that has none the description that OpenAPI 3.1 requires: its
-/// status in words.
+/// Gives each response of `paths` that has none the description that the format
+/// requires: its status in words.
 pub fn describe_responses(paths: &mut Value) {
     let operations = paths.as_object_mut().into_iter().flat_map(|paths| paths.values_mut());
     let operations = operations.filter_map(Value::as_object_mut).flat_map(|path| path.values_mut());

@@ -456,7 +456,7 @@ impl RunAccount {
         for caveat in self.caveats() {
             estimate = estimate.caveat(caveat);
         }
-        estimate = if self.bucket_known { self.behind_bucket(estimate) } else { self.buckets.tell(estimate) };
+        estimate = if self.bucket_known { behind_bucket(estimate) } else { self.buckets.tell(estimate) };
         if self.overflows > 0 {
             // A short queue, or a bucket that drops: nothing tells which.
             estimate.confidence = Confidence::Low;
@@ -480,12 +480,6 @@ impl RunAccount {
             .with("trains", self.count)
     }
 
-    /// What lasts was measured, and bursts go faster.
-    fn behind_bucket(&self, mut estimate: Estimate) -> Estimate {
-        estimate.limited_by = Limit::Shaper;
-        estimate.caveat(Caveat::Shaped)
-    }
-
     fn caveats(&self) -> Vec<Caveat> {
         let share = |count: u64| count as f64 / self.sent.max(1) as f64;
         let stalled = self.paused > 0 || self.slept();
@@ -501,4 +495,10 @@ impl RunAccount {
         ];
         seen.into_iter().flatten().collect()
     }
+}
+
+/// What lasts was measured, and bursts go faster.
+fn behind_bucket(mut estimate: Estimate) -> Estimate {
+    estimate.limited_by = Limit::Shaper;
+    estimate.caveat(Caveat::Shaped)
 }
