@@ -1,5 +1,6 @@
 //! What was seen, and what to say of it.
 
+mod bounds;
 mod watched;
 
 use std::time::Duration;
@@ -340,29 +341,6 @@ impl RunAccount {
         self.at_sender_limit(estimate)
     }
 
-    /// At least as much as `bound` says, because no more could be sent.
-    fn at_sender_limit(&self, bound: Estimate) -> Estimate {
-        let capped = self.max_rate.zip(self.rate_cap).is_some_and(|(max, cap)| max >= AT_MAX * cap.as_f64());
-        if capped { bound.at_least(Limit::Budget) } else { bound.at_least(Limit::Sender).caveat(Caveat::SenderLimited) }
-    }
-
-    /// The sender's highest rate came through unharmed.
-    fn host_limited(&self) -> Option<Estimate> {
-        let max = self.max_rate?;
-        let forward = self.trains.iter().filter(|train| train.rate_sent >= AT_MAX * max);
-        let through: Vec<f64> = forward.map(|train| train.rate_out.min(self.carried(train))).collect();
-        let value = narrows_stat::median(&through)?;
-        let rate = BitRate::from_bps_f64(value)?;
-        if let Some(interface) = self.interface_rate.filter(|interface| max >= 0.9 * interface.as_f64()) {
-            // No more can be available than the path's first link carries.
-            let low = rate.scaled(0.98)?;
-            return Some(Estimate::ip_rate(Metric::AvailableIpCapacity, rate, low, interface));
-        }
-        // Growth of a hundredth is not seen: so much less may be available.
-        let rate = rate.scaled(0.98)?;
-        Some(self.at_sender_limit(Estimate::ip_rate(Metric::AvailableIpCapacity, rate, rate, rate)))
-    }
-
     /// What looks like the turning point is the rate at which the receiving host takes packets.
     fn receiver_limited(&self, pooled: &PooledEstimate) -> Option<Estimate> {
         let half = pooled.half_width(FLOOR * self.scale()?);
@@ -392,26 +370,6 @@ impl RunAccount {
         let value = BitRate::from_bps_f64(most).filter(|_| most > LITTLE * scale)?;
         let bound = Estimate::ip_rate(Metric::AvailableIpCapacity, value, value, value);
         Some(bound.at_least(Limit::Budget).caveat(Caveat::NotConverged))
-    }
-
-    /// What a token bucket let through is no bound of what lasts.
-    fn is_of_full_bucket(&self, estimate: &Estimate) -> bool {
-        self.buckets.is_shaped() && estimate.rate().is_some_and(|rate| rate.verdict != BoundKind::Estimated)
-    }
-
-    /// What a token bucket leaves of trains that alone emptied it: its rate. Nothing else can be
-    /// said of trains that it lets through at first and holds then.
-    fn of_bucket(&self) -> Option<Estimate> {
-        // Where packets are lost nobody knows whose they were.
-        let bucket = self.buckets.alone().filter(|_| self.lost == 0)?;
-        let (low, high) = bucket.sustained_range;
-        let rate = Estimate::ip_rate(
-            Metric::AvailableIpCapacity,
-            bucket.sustained,
-            low.scaled(1.0 - EVEN)?.min(bucket.sustained),
-            high.scaled(1.0 + FLOOR)?.max(bucket.sustained),
-        );
-        Some(rate.with("bucket_sustained_bps", bucket.sustained.as_f64()))
     }
 
     /// Whether trains that were sent about as fast or faster contradict, in the median, that

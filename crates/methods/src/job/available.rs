@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use narrows_units::{Layer, Metric, Sender, Stamp};
 
-use super::combine::{cap_by, narrow};
+use super::combine::{cap_by, taken_over};
 use narrows_measure::available as slope;
 use narrows_measure::available::machine::Machine as SlopeMachine;
 use narrows_measure::capacity::Capacity;
@@ -76,7 +76,7 @@ const CAPACITY_MOST: u64 = 5_000_000;
 const CAPACITY_SHARE: u64 = 4;
 const CAPACITY_TIME: Duration = Duration::from_secs(3);
 /// Parameters that say what the capacity would, or ask for something else than the usual run.
-const NO_CAPACITY: [&str; 6] = ["narrow", "capacity", "start", "mode", "octets", "trains"];
+const NO_CAPACITY: [&str; 7] = ["narrow", "capacity", "start", "mode", "octets", "trains", "bucket"];
 
 /// The state machines, one after the other.
 struct Joined {
@@ -145,8 +145,8 @@ impl Joined {
         // One that was cut short, or is not sure of itself, bounds nothing.
         self.known = outcome.estimate().filter(|known| known.confidence > Confidence::Low).cloned();
         let mut params = self.params.clone();
-        if let Some(narrow) = self.known.as_ref().and_then(narrow) {
-            params.set("narrow", format!("{} bit/s", narrow.bps()));
+        for (name, value) in outcome.estimate().map(taken_over).unwrap_or_default() {
+            params.set(name, value);
         }
         let (Ok(params), Some(facts), false) = (slope::Params::try_from(&params), self.facts.clone(), stopped) else {
             let reason = match outcome {

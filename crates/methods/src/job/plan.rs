@@ -3,7 +3,7 @@
 use narrows_units::{BitRate, Delta, Direction, Metric, Octets, nanos};
 
 use super::Job;
-use super::combine::{cap_by, combine, narrow};
+use super::combine::{cap_by, combine, taken_over};
 use narrows_probe::Entry;
 use narrows_probe::outcome::{BoundKind, Estimate, Limit, Outcome, Ranged, Reason};
 use narrows_probe::progress::{Feed, PlannedStage};
@@ -76,8 +76,7 @@ fn available<W: World>(job: &mut Job<'_>, world: &mut W, feed: &dyn Feed) -> Res
     let metric = Metric::AvailableIpCapacity;
     let quick = job.options.profile == Profile::Quick;
     // What pairs said of the narrow link need not be fitted again.
-    let found = job.known(Metric::IpCapacity).and_then(narrow);
-    let params = given("narrow", found);
+    let params = job.known(Metric::IpCapacity).map(taken_over).unwrap_or_default();
     let mut best = job.measure(world, feed, metric, if quick { "slope" } else { "available" }, &params)?;
     if job.options.profile == Profile::Thorough {
         let most = || best.outcome.estimate().and_then(Estimate::rate).map(|rate| rate.high);

@@ -65,7 +65,7 @@ impl Place {
     /// What a package's user finds: program, manual page, completion, unit.
     pub(super) fn is_installed(&self) -> Result<()> {
         self.demo("narrows")?;
-        ensure!(self.run(&["man", "narrows"])?.contains("NARROWS"), "the manual page is empty");
+        ensure!(self.run(&["man", "narrows"])?.contains("narrows - "), "the manual page is empty");
         if self.0.join("usr/share/man/man1/narrows-serve.1.gz").exists() {
             self.run(&["man", "narrows-serve"])?;
         }

@@ -1,0 +1,69 @@
+//! What trains bound, and what a token bucket leaves of that.
+
+use narrows_probe::{BoundKind, Caveat, Estimate, Limit, Ranged};
+use narrows_units::{BitRate, Metric};
+
+use super::{AT_MAX, EVEN, FLOOR, RunAccount};
+
+impl RunAccount {
+    /// At least as much as `bound` says, because no more could be sent.
+    pub(super) fn at_sender_limit(&self, bound: Estimate) -> Estimate {
+        let bound = self.less_unseen(bound);
+        let capped = self.max_rate.zip(self.rate_cap).is_some_and(|(max, cap)| max >= AT_MAX * cap.as_f64());
+        if capped { bound.at_least(Limit::Budget) } else { bound.at_least(Limit::Sender).caveat(Caveat::SenderLimited) }
+    }
+
+    /// Less what a bucket that is there may have let through of the longest of trains that were sent
+    /// so fast, should it be deeper than what each of them sent in front.
+    fn less_unseen(&self, mut bound: Estimate) -> Estimate {
+        if !self.bucket_known {
+            return bound;
+        }
+        let rate = bound.rate().map_or(0.0, |rate| rate.value.as_f64());
+        let fast = self.trains.iter().filter(|train| train.rate_sent >= AT_MAX * rate);
+        let longest = fast.map(|train| train.send_time).fold(0.0, f64::max);
+        let unseen = 8.0 * self.buckets.unseen_octets() as f64 / longest;
+        let most = BitRate::from_bps_f64((rate - unseen).max(0.0)).filter(|_| longest > 0.0);
+        if let Some(most) = most {
+            bound.adjust(|rate: &mut Ranged<BitRate>| (rate.value, rate.low, rate.high) = (most, most, most));
+        }
+        bound
+    }
+
+    /// The sender's highest rate came through unharmed.
+    pub(super) fn host_limited(&self) -> Option<Estimate> {
+        let max = self.max_rate?;
+        let forward = self.trains.iter().filter(|train| train.rate_sent >= AT_MAX * max);
+        let through: Vec<f64> = forward.map(|train| train.rate_out.min(self.carried(train))).collect();
+        let value = narrows_stat::median(&through)?;
+        let rate = BitRate::from_bps_f64(value)?;
+        if let Some(interface) = self.interface_rate.filter(|interface| max >= 0.9 * interface.as_f64()) {
+            // No more can be available than the path's first link carries.
+            let low = rate.scaled(0.98)?;
+            return Some(Estimate::ip_rate(Metric::AvailableIpCapacity, rate, low, interface));
+        }
+        // Growth of a hundredth is not seen: so much less may be available.
+        let rate = rate.scaled(0.98)?;
+        Some(self.at_sender_limit(Estimate::ip_rate(Metric::AvailableIpCapacity, rate, rate, rate)))
+    }
+
+    /// What a token bucket let through is no bound of what lasts.
+    pub(super) fn is_of_full_bucket(&self, estimate: &Estimate) -> bool {
+        self.buckets.is_shaped() && estimate.rate().is_some_and(|rate| rate.verdict != BoundKind::Estimated)
+    }
+
+    /// What a token bucket leaves of trains that alone emptied it: its rate. Nothing else can be
+    /// said of trains that it lets through at first and holds then.
+    pub(super) fn of_bucket(&self) -> Option<Estimate> {
+        // Where packets are lost nobody knows whose they were.
+        let bucket = self.buckets.alone().filter(|_| self.lost == 0)?;
+        let (low, high) = bucket.sustained_range;
+        let rate = Estimate::ip_rate(
+            Metric::AvailableIpCapacity,
+            bucket.sustained,
+            low.scaled(1.0 - EVEN)?.min(bucket.sustained),
+            high.scaled(1.0 + FLOOR)?.max(bucket.sustained),
+        );
+        Some(rate.with("bucket_sustained_bps", bucket.sustained.as_f64()))
+    }
+}
