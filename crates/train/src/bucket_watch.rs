@@ -76,8 +76,8 @@ impl BucketWatch {
         self.search().turning_point.filter(|turning_point| turning_point.ours >= 1.0 && !turning_point.uneven)
     }
 
-    /// Octets that a bucket may have let through unseen: those of a usual one, unless trains exclude
-    /// it.
+    /// Octets that a bucket may have let through unseen: those of a usual one, unless trains
+    /// exclude it.
     pub fn unseen_octets(&self) -> u64 {
         if self.search().excluded_octets >= USUAL_OCTETS { 0 } else { USUAL_OCTETS }
     }

@@ -19,8 +19,8 @@ const SEARCH_ERROR: f64 = 0.035;
 /// search errs by an eighth.
 const SEARCH_SPREAD: f64 = 0.5;
 
-/// The deepest token bucket that each train empties first; from [`DEEP_OCTETS`] on a few trains do so
-/// in quick succession, for each costs a third of a usual run (ours).
+/// The deepest token bucket that each train empties first; from [`DEEP_OCTETS`] on a few trains do
+/// so in quick succession, for each costs a third of a usual run (ours).
 const EMPTIED_OCTETS: u64 = 400_000;
 const DEEP_OCTETS: u64 = 150_000;
 const DEEP_TRAINS: &str = "4";
@@ -86,6 +86,10 @@ pub(super) fn cap_by(known: &Estimate, outcome: &mut Outcome) {
     }
     if shaped {
         estimate.caveats.retain(|caveat| !matches!(caveat, Caveat::BucketNotExcluded { .. }));
+    }
+    // Trains may not have emptied a bucket whose depth nobody knows.
+    if shaped && !matches!(known.details.finding, Finding::Bucket(_)) {
+        estimate.confidence = Confidence::Low;
     }
     if let_through {
         estimate.caveats.retain(|caveat| *caveat != Caveat::Shaped);
@@ -161,11 +165,11 @@ fn whole(value: f64) -> BitRate {
 
 #[cfg(test)]
 mod tests {
-    use narrows_units::{Direction, Metric};
+    use narrows_units::{Direction, Metric, Octets};
 
     use super::*;
     use narrows_probe::Cost;
-    use narrows_probe::outcome::Reason;
+    use narrows_probe::outcome::{BucketFinding, Reason};
 
     const CAPACITY: BitRate = BitRate::from_mbps(100);
 
@@ -203,12 +207,55 @@ mod tests {
     fn beside_a_rate_that_varies_all_may_be_free() {
         let rate = |mbps: u64| BitRate::from_mbps(mbps);
         let known = Estimate::ip_rate(Metric::IpCapacity, rate(40), rate(39), rate(41)).caveat(Caveat::VariableRate);
-        assert_eq!(narrow(&known), None);
+        assert_eq!(taken_over(&known), []);
         let mut found = entry("slope", Some((21, 23, 28))).outcome;
         cap_by(&known, &mut found);
         let found = found.estimate().unwrap();
         assert_eq!(found.rate().map(|rate| (rate.low, rate.value, rate.high)), Some((rate(21), rate(23), rate(41))));
         assert!(found.confidence == Confidence::Low && found.caveats.contains(&Caveat::VariableRate), "{found:?}");
+    }
+
+    fn shaped(depth_octets: Option<u64>) -> Estimate {
+        let rate = BitRate::from_mbps;
+        let known = Estimate::ip_rate(Metric::IpCapacity, rate(50), rate(49), rate(51)).caveat(Caveat::Shaped);
+        let found = |depth| Finding::Bucket(Box::new(BucketFinding { peak_bps: rate(195), depth: Octets::new(depth) }));
+        depth_octets.map(found).into_iter().fold(known, Estimate::found)
+    }
+
+    #[test]
+    fn trains_empty_the_bucket_that_the_capacity_found() {
+        let said = |known: &Estimate| -> String {
+            taken_over(known).into_iter().map(|(name, value)| format!("{name}={value} ")).collect()
+        };
+        assert_eq!(said(&shaped(Some(30_000))), "narrow=50000000 bucket=30000 ");
+        assert_eq!(said(&shaped(None)), "narrow=50000000 bucket=60000 ", "of a depth that nobody knows");
+        assert_eq!(said(&shaped(Some(300_000))), "narrow=50000000 bucket=300000 trains=4 load=0.4 ");
+        assert_eq!(said(&shaped(Some(500_000))), "", "too deep, and so no link of its rate");
+        let mut unsure = shaped(None);
+        unsure.confidence = Confidence::Low;
+        assert_eq!(said(&unsure), "bucket=60000 ");
+    }
+
+    #[test]
+    fn what_a_bucket_let_through_may_all_be_taken() {
+        let rate = BitRate::from_mbps;
+        let capped = |known: &Estimate, mut outcome: Outcome| {
+            cap_by(known, &mut outcome);
+            let found = outcome.estimate().unwrap().rate().unwrap();
+            (found.verdict, found.low, found.value, found.high)
+        };
+        let any = (BoundKind::Estimated, BitRate::ZERO, rate(50), rate(51));
+        let trains = |low, value, high| entry("slope", Some((low, value, high))).outcome;
+        assert_eq!(capped(&shaped(Some(500_000)), trains(190, 195, 200)), any);
+        let bound =
+            Estimate::ip_rate(Metric::AvailableIpCapacity, rate(60), rate(60), rate(60)).at_least(Limit::Budget);
+        assert_eq!(capped(&shaped(None), bound.clone().into()), any);
+        let unshaped = Estimate::ip_rate(Metric::IpCapacity, rate(50), rate(49), rate(51));
+        assert_eq!(capped(&unshaped, bound.into()), any, "more than the capacity is no bound");
+        let taken = (BoundKind::Estimated, rate(18), rate(20), rate(22));
+        assert_eq!(capped(&shaped(Some(500_000)), trains(18, 20, 22)), taken);
+        let met = trains(48, 50, 52).estimate().unwrap().clone().caveat(Caveat::Shaped);
+        assert_eq!(capped(&shaped(None), met.into()), (BoundKind::Estimated, rate(48), rate(50), rate(51)));
     }
 
     #[test]

@@ -13,8 +13,8 @@ impl RunAccount {
         if capped { bound.at_least(Limit::Budget) } else { bound.at_least(Limit::Sender).caveat(Caveat::SenderLimited) }
     }
 
-    /// Less what a bucket that is there may have let through of the longest of trains that were sent
-    /// so fast, should it be deeper than what each of them sent in front.
+    /// Less what a bucket that is there may have let through of the longest of trains that were
+    /// sent so fast, should it be deeper than what each of them sent in front.
     fn less_unseen(&self, mut bound: Estimate) -> Estimate {
         if !self.bucket_known {
             return bound;
