@@ -28,7 +28,7 @@ async fn the_description_names_every_route() {
     }
 }
 
-/// By what OpenAPI 3.1 requires.
+/// By what `OpenAPI` 3.1 requires.
 #[tokio::test]
 async fn it_is_a_valid_openapi_document() {
     let served = Served::new().await;

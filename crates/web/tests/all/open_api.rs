@@ -42,7 +42,7 @@ fn examples_are_answers() {
     }
 }
 
-/// By what OpenAPI 3.1 requires.
+/// By what `OpenAPI` 3.1 requires.
 #[test]
 fn it_is_a_valid_openapi_document() {
     let schema: Value = serde_json::from_str(include_str!("openapi-required.json")).expect("JSON");
