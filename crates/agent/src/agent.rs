@@ -3,6 +3,7 @@
 //! | task | what it does |
 //! |-|-|
 //! | `feed` | takes plans, orders, and what the record has |
+//! | `connection` | says when the bus stays away |
 //! | `work` | measures, one run at a time |
 //! | `lease` | leases what a loading run loads |
 //! | `send` | sends results from the spool |
@@ -24,7 +25,7 @@ use crate::server;
 use crate::shared::Shared;
 use crate::spool::Spool;
 use crate::state::Membership;
-use crate::{moves, send, status, work};
+use crate::{connection, moves, send, status, work};
 
 /// An agent that runs.
 pub struct Agent {
@@ -44,6 +45,8 @@ impl Agent {
         let mut tasks = JoinSet::new();
         tasks.spawn(driver.run());
         tasks.spawn(feed(Arc::clone(&shared)));
+        let (condition, own) = (shared.bus.condition(), Arc::clone(&shared));
+        tasks.spawn(connection::watch(condition, move |why| own.fault("no connection to the bus", why)));
         tasks.spawn(buckets(Arc::clone(&shared)));
         tasks.spawn(moves::follow(Arc::clone(&shared)));
         tasks.spawn(server::keep_keys(Arc::clone(&shared)));

@@ -17,6 +17,7 @@ mod chance;
 mod clock;
 mod command;
 mod connect;
+mod connection;
 mod document;
 mod error;
 mod feed;
