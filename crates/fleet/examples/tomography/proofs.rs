@@ -34,7 +34,8 @@ pub(crate) fn trials(count: u64, seed: u64, variation: f64) -> Proofs {
 
 fn draw(rng: &mut Pcg64, shared: bool, variation: f64) -> Option<Proof> {
     let mut level = super::network::log_uniform(rng, 50e6, 5e9);
-    let load = level * 0.5;
+    // As the hub orders it.
+    let load = level * 0.7;
     // Cross traffic on the shared link that yields gives a part of the load its room.
     let taken = if shared { load * rng.random_range(0.6..1.0) } else { 0.0 };
     let mut available = Vec::new();

@@ -104,9 +104,9 @@ fn delays_group_flows_that_share_a_queue() {
 fn proofs_by_load_are_seldom_wrong() {
     let found = proofs::trials(200, 1, 0.05);
     assert_share("wrong", found.wrong, 200, 0.0..=0.01);
-    assert_share("right", found.right, 200, 0.75..=0.92);
+    assert_share("right", found.right, 200, 0.9..=0.99);
     // Where windows differ by a fifth, nothing can be proved; nothing is claimed then.
     let restless = proofs::trials(100, 1, 0.2);
     assert_share("wrong", restless.wrong, 100, 0.0..=0.01);
-    assert_share("inconclusive", restless.inconclusive, 100, 0.9..=1.0);
+    assert_share("inconclusive", restless.inconclusive, 100, 0.7..=0.9);
 }
