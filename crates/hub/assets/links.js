@@ -28,7 +28,8 @@ export async function show(main) {
     fetched = Date.now();
     const known = links.filter((link) => link.value !== null).length;
     heading.textContent = links.length ? plural(links.length, "link") : "No link is known yet";
-    sentence.textContent = links.length ? `${known} have a value, because paths are held back there. Of the others, a lower bound is known: whatever the fastest path through them carried. Links that the same pairs cross cannot be told apart, and share one value.` : "";
+    const valued = known ? `${known} ${known === 1 ? "has" : "have"} a value, because paths are held back there. Of the others,` : "None has a value: no path is known to be held back there. Of each,";
+    sentence.textContent = links.length ? `${valued} a lower bound is known: whatever the fastest path through them carried. Links that the same pairs cross cannot be told apart, and share one value.` : "";
     draw();
   };
   filter.addEventListener("input", draw);

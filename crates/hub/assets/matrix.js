@@ -127,7 +127,7 @@ function sum(of, metric) {
   const parts = [[count("value", "at_least", "at_most"), "measured"], [count("inferred"), "inferred"], [count("inconclusive"), "inconclusive"], [count("failed"), "failed"], [all - of.cells.length, "not known yet"]];
   const counts = parts.filter(([n]) => n > 0).map(([n, word]) => `${n} ${word}`);
   const known = of.cells.filter((cell) => cell.state === "value").map((cell) => cell.value).sort((a, b) => a - b);
-  if (known.length === 0) return `${plural(all, "pair")}: ${list(counts)}. The first values come within two minutes.`;
+  if (known.length === 0) return `${plural(all, "pair")}: ${list(counts)}.${count("at_least", "at_most") ? "" : " The first values come within two minutes."}`;
   const half = number(known[Math.floor(known.length / 2)], of.unit);
   const more = METRICS[metric].worse === "low" ? "or more" : "or less";
   return `${plural(all, "pair")}: ${list(counts)}. Half of what was measured is ${half} ${more}.`;

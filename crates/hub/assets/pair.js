@@ -14,6 +14,7 @@ export async function show(main, source, target) {
   const { agents } = await ask("agents");
   const stranger = [source, target].find((name) => !agents.some((agent) => agent.name === name));
   if (stranger) throw new Error(`No agent is called "${stranger}".`);
+  const to = agents.find((agent) => agent.name === target).address;
   const render = async () => {
     const pair = await ask("pairs", { source, target });
     const since = pair.now_ms - RANGES[span];
@@ -21,7 +22,7 @@ export async function show(main, source, target) {
       ask("series", { source, target, metric, since, until: pair.now_ms, points: 900 }),
       Promise.all(["capacity", "available"].map((metric) => ask("bottlenecks", { metric }))),
     ]);
-    main.replaceChildren(...page({ pair, series, held, span, metric, since }));
+    main.replaceChildren(...page({ pair: { ...pair, route: between(pair.route, to) }, series, held, span, metric, since }));
   };
   await render();
   const ours = (run) => [run.agent, run.target].every((name) => name === source || name === target);
@@ -86,12 +87,19 @@ function over(pair, series, metric, since) {
   return chart({ title: `${capital(name)}, ${pair.source} → ${pair.target}`, series: of, sentence: points.length ? sum(of, name) : "" });
 }
 
+/** The routers alone: the last to answer a trace is the target itself. */
+function between(route, address) {
+  const host = address.replace(/:\d+$/, "").replace(/^\[(.*)\]$/, "$1");
+  return route?.at(-1)?.address === host ? route.slice(0, -1) : route;
+}
+
 function route(pair) {
   if (!pair.route) return h("section", {}, h("h2", {}, "Route"), h("p", { class: "soft" }, "It was not traced yet: each pair is traced once a day, and around each run."));
   const silent = pair.route.filter((hop) => hop.address === null).length;
   const hop = (words, kind) => h("li", { class: kind }, words);
+  const routers = pair.route.length ? plural(pair.route.length, "router") : "No router";
   return h("section", {}, h("h2", {}, "Route"),
-    h("p", {}, `${plural(pair.route.length, "router")}${silent ? `, of which ${silent} did not answer` : ""}; the same since ${time(pair.route_since_ms)}.`),
+    h("p", {}, `${routers}${silent ? `, of which ${silent} did not answer` : ""}; the same since ${time(pair.route_since_ms)}.`),
     h("ol", { class: "route" }, hop(pair.source, "end"), pair.route.map((one) => hop(one.address ?? "no answer", one.address ? null : "mute")), hop(pair.target, "end")));
 }
 
@@ -106,7 +114,7 @@ function runs(pair) {
     ["because of", (run) => why(run.origin)],
     ["took", (run) => lasting(run.length_ms), true],
     ["sent", (run) => amount(run.octets, "octets"), true],
-    ["remarks", (run) => h("span", { class: "remark" }, [run.reason, ...run.flags.map((flag) => FLAGS[flag] ?? flag)].filter(Boolean).join("; "))],
+    ["remarks", (run) => h("span", { class: "remark wide" }, [run.reason, ...run.flags.map((flag) => FLAGS[flag] ?? flag)].filter(Boolean).join("; "))],
     ["report", (run) => runLink(run.id, "all of it")],
   ], pair.runs));
 }

@@ -131,14 +131,15 @@ impl Fleet {
         }))
     }
 
-    /// The routers between two hosts; one of them is silent.
-    fn route(&self, source: usize, target: usize) -> [Option<String>; 4] {
+    /// The routers between two hosts, one of them silent, and the target, which answers last.
+    fn route(&self, source: usize, target: usize) -> [Option<String>; 5] {
         let [from, to] = [self.site_of(source), self.site_of(target)];
         [
             Some(format!("192.0.2.{}", 16 * from + 1)),
             Some(format!("192.0.2.{}", 16 * from + 9)),
             None,
             Some(format!("192.0.2.{}", 16 * to + 1)),
+            Some(format!("198.51.100.{}", target + 1)),
         ]
     }
 

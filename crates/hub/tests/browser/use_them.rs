@@ -189,6 +189,20 @@ fn a_text_that_means_nothing_is_not_applied() {
     assert_eq!(tab.evaluate("document.querySelector('form button:not(.first)').hidden"), true);
 }
 
+/// The target answers a trace too.
+#[test]
+#[ignore = "lab: needs chromium-headless-shell"]
+fn a_route_ends_at_its_target_and_counts_routers_alone() {
+    let site = Site::of(Fleet::small());
+    let mut tab = Tab::open();
+    tab.show(&site.url("/pair/ams-1/fra-1"), 1280, false);
+    let hops = tab.evaluate("[...document.querySelectorAll('.route li')].map((hop) => hop.textContent)");
+    assert_eq!(hops, json!(["ams-1", "192.0.2.1", "192.0.2.9", "no answer", "192.0.2.17", "fra-1"]));
+    let said = tab.evaluate("document.querySelector('.route').previousSibling.textContent");
+    let said = said.as_str().expect("a sentence");
+    assert!(said.starts_with("4 routers, of which 1 did not answer"), "{said}");
+}
+
 /// The rules that the page shows for a beginning are some.
 #[test]
 #[ignore = "lab: needs chromium-headless-shell"]
