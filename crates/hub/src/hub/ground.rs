@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use narrows_fleet::config::{Agent as ConfigAgent, Config, Fleet, PathRule};
+use narrows_fleet::config::{Agent as ConfigAgent, Config, Fleet};
 use narrows_fleet::keys::Name;
 use narrows_fleet::mesh::EPOCH;
 use narrows_fleet::message::{Directed, PlannedRun};
@@ -35,8 +35,8 @@ pub(crate) struct Ground {
     pub(crate) mesh: MeshBegin,
     pub(crate) fleet: Fleet,
     pub(crate) fault: Option<String>,
-    /// The alerts of the configuration in force, where another one is tried.
-    pub(crate) alerts_before: Vec<PathRule>,
+    /// The configuration in force, where another one is tried.
+    pub(crate) before: Option<Fleet>,
     pub(crate) found: Arc<Findings>,
     pub(crate) bounds: Bounds,
     pub(crate) capacity: BTreeMap<(Name, Name), BitRate>,
@@ -60,12 +60,12 @@ impl Hub {
         let epoch = u64::try_from((now - mesh.began_ms).max(0)).unwrap_or(0) / EPOCH.as_secs() / 1_000;
         let resolve = |text: &str| Config::read(text)?.resolve(&agents, mesh.seed, epoch);
         let in_force = resolve(&self.config().await?);
-        let (fleet, fault, alerts_before) = match (toml, in_force) {
-            (Some(text), before) => (resolve(text)?, None, before.map(|fleet| fleet.alerts).unwrap_or_default()),
-            (None, Ok(fleet)) => (fleet, None, Vec::new()),
+        let (fleet, fault, before) = match (toml, in_force) {
+            (Some(text), before) => (resolve(text)?, None, before.ok()),
+            (None, Ok(fleet)) => (fleet, None, None),
             // A host that the file names may have left. The mesh goes on.
             (None, Err(error)) => {
-                (Config::default().resolve(&agents, mesh.seed, epoch)?, Some(error.to_string()), Vec::new())
+                (Config::default().resolve(&agents, mesh.seed, epoch)?, Some(error.to_string()), None)
             }
         };
         if !self.tomography.is_ready() {
@@ -91,7 +91,7 @@ impl Hub {
             mesh,
             fleet,
             fault,
-            alerts_before,
+            before,
             found,
             succeeded,
         })

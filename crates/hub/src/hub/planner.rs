@@ -17,7 +17,7 @@ use crate::compile::Timetable;
 use crate::error::{Error, Result};
 use crate::hub::Hub;
 use crate::hub::ground::Ground;
-use crate::hub::view::{PlanView, changes};
+use crate::hub::view::{PlanView, changes, light_changes};
 
 /// What the hub remembers between plans.
 #[derive(Debug, Default)]
@@ -187,7 +187,12 @@ impl Hub {
         let begin_ms = if begin_ms == 0 { now } else { begin_ms };
         let table = ground.input(now, begin_ms, &placed, &ground.reservations).timetable();
         let mut changes = changes(&before, &table.runs);
-        changes.extend(alert_changes(&ground.alerts_before, &ground.fleet.alerts));
+        let (tests, alerts) = match &ground.before {
+            Some(before) => (&before.tests[..], &before.alerts[..]),
+            None => (&[][..], &[][..]),
+        };
+        changes.extend(light_changes(tests, &ground.fleet.tests));
+        changes.extend(alert_changes(alerts, &ground.fleet.alerts));
         Ok((changes, self.view(serial, begin_ms, &ground, &table).await))
     }
 

@@ -2,11 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use narrows_fleet::config::Test;
 use narrows_fleet::keys::Name;
 use narrows_fleet::mesh::Mesh;
 use narrows_fleet::message::PlannedRun;
 use narrows_record::Agent;
-use narrows_units::to_u32;
+use narrows_units::{format_duration, to_u32};
 use serde::Serialize;
 
 use crate::compile::{KeyUse, LENGTH, NotPlaced, Timetable};
@@ -162,6 +163,28 @@ pub(crate) fn changes(before: &[(Name, PlannedRun)], after: &[(Name, PlannedRun)
         let [had, has] = [&before, &after].map(|of| of.get(*key).copied().unwrap_or(0));
         let (agent, target, command) = key;
         (had != has).then(|| format!("{agent} to {target}: {command}: {had} -> {has} runs a day"))
+    };
+    all.iter().filter_map(text).collect()
+}
+
+/// What other light tests change, in words. Agents run them beside the mesh, so no timetable has
+/// them.
+pub(crate) fn light_changes(before: &[Test], after: &[Test]) -> Vec<String> {
+    let paths = |tests: &[Test]| {
+        let mut paths: BTreeMap<String, BTreeSet<(Name, Name)>> = BTreeMap::new();
+        for test in tests.iter().filter(|test| !test.command.loads()) {
+            let what = format!("{} every {}", test.command.words().join(" "), format_duration(test.every));
+            paths.entry(what).or_default().extend(test.pairs.iter().cloned());
+        }
+        paths
+    };
+    let (before, after) = (paths(before), paths(after));
+    let all: BTreeSet<_> = before.keys().chain(after.keys()).collect();
+    let text = |what: &&String| {
+        let [had, has] = [&before, &after].map(|of| of.get(*what));
+        let [was, is] = [had, has].map(|paths| paths.map_or(0, BTreeSet::len));
+        let other = if was == is { " (others)" } else { "" };
+        (had != has).then(|| format!("{what}: {was} -> {is} paths{other}"))
     };
     all.iter().filter_map(text).collect()
 }

@@ -84,7 +84,12 @@ async fn a_configuration_is_tried_before_it_is_applied() {
     let mut world = World::new().await;
     let [a, b, c] = world.fleet(["a", "b", "c"]).await;
     let (changes, _) = world.hub.dry_run(LOADING).await.unwrap();
-    assert_eq!(changes, ["a to b: throughput -t 10: 0 -> 4 runs a day", "b to c: throughput -t 10: 0 -> 4 runs a day"]);
+    let wanted = [
+        "a to b: throughput -t 10: 0 -> 4 runs a day",
+        "b to c: throughput -t 10: 0 -> 4 runs a day",
+        "rtt every 300 s: 0 -> 1 paths",
+    ];
+    assert_eq!(changes, wanted);
     assert!(a.plan().await.runs.is_empty());
     let wrong = world.hub.apply(&LOADING.replace("\"b\"", "\"x\""), "test").await.unwrap_err();
     assert!(matches!(wrong, Error::Config(_)), "{wrong}");
@@ -171,4 +176,20 @@ async fn a_host_that_the_configuration_names_may_leave() {
     // The mesh of those who are left goes on, without the tests that mean nothing now.
     let plan = a.plan().await;
     assert_eq!((plan.peers.len(), plan.runs.len(), plan.denied), (2, 0, vec![name("b")]));
+}
+
+#[tokio::test]
+async fn a_dry_run_tells_of_light_tests_too() {
+    let world = World::new().await;
+    let _agents = world.fleet(["a", "b", "c"]).await;
+    let config = |pairs: &str, every: &str| format!("[[test]]\npairs = {pairs}\nrun = \"rtt\"\nevery = \"{every}\"\n");
+    let one = config("[[\"c\", \"a\"]]", "5 min");
+    let applied = world.hub.apply(&one, "test").await.unwrap().changes;
+    assert_eq!(applied, ["rtt every 300 s: 0 -> 1 paths"]);
+    let changed = async |text: &str| world.hub.dry_run(text).await.unwrap().0;
+    assert!(changed(&one).await.is_empty());
+    assert_eq!(changed(&config("[[\"c\", \"b\"]]", "5 min")).await, ["rtt every 300 s: 1 -> 1 paths (others)"]);
+    let rarely = ["rtt every 300 s: 1 -> 0 paths", "rtt every 600 s: 0 -> 1 paths"];
+    assert_eq!(changed(&config("[[\"c\", \"a\"]]", "10 min")).await, rarely);
+    assert_eq!(changed("").await, ["rtt every 300 s: 1 -> 0 paths"]);
 }
