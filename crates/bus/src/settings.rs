@@ -72,18 +72,51 @@ impl Settings {
             },
             sinks: Sinks { names: vec!["ingest".to_owned()], ack_wait: Duration::from_secs(60), max_pending: 5_000 },
             buckets: vec![
-                // The plan before the last shows what changed.
-                Bucket { history: 2, ..Bucket::new("plan", "plan") },
+                // The plan before the last shows what changed. One has 140 kB in a fleet of 1 000
+                // hosts, and 170 kB in one of 10 000.
+                Bucket { history: 2, max_octets: 4_000_000_000, ..Bucket::new("plan", "plan") },
                 Bucket::new(&format!("lease_{generation}"), "lease"),
             ],
         }
+    }
+
+    /// The same for a bus that may keep so many octets of results, and has less room for the rest
+    /// if these are few.
+    #[must_use]
+    pub fn within(mut self, octets: u64) -> Self {
+        self.stream.max_octets = octets;
+        for bucket in &mut self.buckets {
+            let part = if bucket.name == "plan" { octets / 5 } else { octets / 20 };
+            bucket.max_octets = bucket.max_octets.min(part);
+        }
+        self
+    }
+
+    /// What all of it may take of a disk.
+    pub fn max_octets(&self) -> u64 {
+        self.stream.max_octets + self.buckets.iter().map(|bucket| bucket.max_octets).sum::<u64>()
     }
 }
 
 impl Bucket {
     /// A bucket that keeps the last value of each key and republishes it.
     pub fn new(name: &str, republish: &str) -> Self {
-        // 10 000 plans of 100 kB.
         Self { name: name.to_owned(), history: 1, republish: Some(republish.to_owned()), max_octets: 1_000_000_000 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_plans_of_a_fleet_have_room() {
+        // Hosts, octets of a plan, and the size of the bus that the guide names for them.
+        for (hosts, plan, octets) in [(1_000, 140_000, 2_000_000_000), (10_000, 170_000, 20_000_000_000)] {
+            let settings = Settings::fleet(1).within(octets);
+            let bucket = &settings.buckets[0];
+            assert!(hosts * plan * u64::from(bucket.history) <= bucket.max_octets, "{hosts} hosts: {bucket:?}");
+            assert_eq!(settings.max_octets(), octets + octets / 4);
+        }
     }
 }

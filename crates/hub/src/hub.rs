@@ -144,11 +144,7 @@ pub struct Hub {
 impl Hub {
     /// Makes what is missing on the bus, and reads who belongs to the fleet.
     pub async fn open(parts: Parts) -> Result<Arc<Self>> {
-        let mut settings = BusSettings::fleet(parts.lease_generation);
-        settings.stream.max_octets = parts.bus_octets;
-        for bucket in &mut settings.buckets {
-            bucket.max_octets = bucket.max_octets.min(parts.bus_octets / 20);
-        }
+        let settings = BusSettings::fleet(parts.lease_generation).within(parts.bus_octets);
         parts.bus.provide(&settings).await?;
         parts.directory.replace(parts.record.agents().await?);
         let states = parts.record.alert_states().await?;

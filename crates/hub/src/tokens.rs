@@ -98,7 +98,9 @@ pub fn operator_settings(state: &Path, tenant: &Name, bus_octets: u64, folder: &
 
 /// The account of a fleet, with room for its results, plans and leases.
 fn account(tenant: &Name, bus_octets: u64, revoked: Vec<(String, u64)>) -> Account {
-    Account { name: tenant.to_string(), disk_octets: bus_octets + bus_octets / 8, revoked }
+    // Whatever its generation is, a bucket of leases has the same size.
+    let needed = narrows_bus::Settings::fleet(1).within(bus_octets).max_octets();
+    Account { name: tenant.to_string(), disk_octets: needed + needed / 20, revoked }
 }
 
 /// A token holds for 60 days and is renewed after 30, at another time for each agent. In between it

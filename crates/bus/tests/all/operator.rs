@@ -128,8 +128,7 @@ fn fleets_of_one_operator_do_not_see_each_other() {
         for hub in [&first, &foreign] {
             until(&**hub, |now| now.server.is_some()).await;
         }
-        let settings = Settings { stream: small(&Settings::fleet(1)), ..Settings::fleet(1) };
-        first.provide(&settings).await.expect("streams");
+        first.provide(&Settings::fleet(1).within(100_000_000)).await.expect("streams");
         first.write("plan", "a", "secret".into(), 0).await.expect("a plan");
         let mut heard = foreign.subscribe("plan.>").await.expect("its own subjects");
         first.write("plan", "a", "secret 2".into(), 1).await.expect("a plan");
@@ -145,8 +144,4 @@ fn fleets_of_one_operator_do_not_see_each_other() {
         tokio::time::sleep(Duration::from_secs(2)).await;
         assert!(stranger.condition().borrow().server.is_none());
     });
-}
-
-fn small(settings: &Settings) -> narrows_bus::Stream {
-    narrows_bus::Stream { max_octets: 100_000_000, ..settings.stream.clone() }
 }
