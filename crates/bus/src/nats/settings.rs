@@ -83,8 +83,11 @@ fn consumer(name: &str, sinks: &Sinks) -> pull::Config {
 async fn stream(context: &Context, wanted: &Config) -> Result<()> {
     let found = match context.get_stream(&wanted.name).await {
         Ok(stream) => stream,
-        Err(error) if matches!(error.kind(), GetStreamErrorKind::JetStream(said) if said.error_code() == ErrorCode::STREAM_NOT_FOUND) => {
-            context.create_stream(wanted.clone()).await.map_err(|error| Error::Storage(error.to_string()))?
+        Err(error) if matches!(error.kind(), GetStreamErrorKind::JetStream(said) if said.error_code() == ErrorCode::STREAM_NOT_FOUND) =>
+        {
+            // The server reserves all of it at once, and says only that this is too much.
+            let reserved = |error| Error::Storage(format!("{} of {} octets: {error}", wanted.name, wanted.max_bytes));
+            context.create_stream(wanted.clone()).await.map_err(reserved)?
         }
         Err(error) => return Err(Error::Storage(error.to_string())),
     };

@@ -43,23 +43,9 @@ pub(super) fn run(client: &Client, pair: [&String; 2], command: &str, as_json: b
 }
 
 fn print(run: &Value, as_json: bool) -> Result<Exit, Failure> {
-    let exit = run["exit"].as_str().unwrap_or_default();
-    let mut text = String::new();
-    if as_json {
-        text = run.to_string() + "\n";
-    } else {
-        // Writing to a text cannot fail.
-        for value in run["values"].as_array().into_iter().flatten() {
-            let word = |key: &str| value[key].as_str().unwrap_or_default().to_owned();
-            let number = |key: &str| value[key].as_f64().unwrap_or(0.0);
-            let (low, high) = (number("low"), number("high"));
-            let (metric, direction, unit) = (word("metric"), word("direction"), word("unit"));
-            let _ = writeln!(text, "{metric} {direction}: {:.0} {unit} ({low:.0} to {high:.0})", number("value"));
-        }
-        let _ = writeln!(text, "{exit} {}", run["reason"].as_str().unwrap_or_default());
-    }
+    let text = if as_json { run.to_string() + "\n" } else { text(run) };
     output::write(&text, None)?;
-    Ok(match exit {
+    Ok(match run["exit"].as_str().unwrap_or_default() {
         "done" => Exit::Valid,
         "inconclusive" | "void" => Exit::Inconclusive,
         "peer_failed" => Exit::Unreachable,
@@ -67,6 +53,47 @@ fn print(run: &Value, as_json: bool) -> Result<Exit, Failure> {
     })
 }
 
+fn text(run: &Value) -> String {
+    let mut text = String::new();
+    // Writing to a text cannot fail.
+    for value in run["values"].as_array().into_iter().flatten() {
+        let word = |key: &str| value[key].as_str().unwrap_or_default().to_owned();
+        let number = |key: &str| value[key].as_f64().unwrap_or(0.0);
+        let (metric, direction, unit) = (word("metric"), word("direction"), word("unit"));
+        let found = match word("claim").as_str() {
+            // Its 0 is no value; the last line says why there is none.
+            "inconclusive" => continue,
+            "at_least" => format!("at least {:.0} {unit}", number("value")),
+            "at_most" => format!("at most {:.0} {unit}", number("value")),
+            _ => format!("{:.0} {unit} ({:.0} to {:.0})", number("value"), number("low"), number("high")),
+        };
+        let _ = writeln!(text, "{metric} {direction}: {found}");
+    }
+    let [exit, reason] = ["exit", "reason"].map(|key| run[key].as_str().unwrap_or_default());
+    text + format!("{exit} {reason}").trim_end() + "\n"
+}
+
 /// Ten seconds.
 const ASKED_WITHOUT_RESULT: u32 = 20;
 const ASK_EVERY: Duration = Duration::from_millis(500);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bound_says_so_and_what_is_inconclusive_has_no_value() {
+        let run = |claim: &str, exit: &str, reason: Option<&str>| {
+            let value = json!({
+                "metric": "available_ip_capacity", "direction": "forward", "unit": "bit/s",
+                "claim": claim, "value": 12e6, "low": 11e6, "high": 13e6,
+            });
+            text(&json!({ "values": [value], "exit": exit, "reason": reason }))
+        };
+        let estimate = "available_ip_capacity forward: 12000000 bit/s (11000000 to 13000000)\ndone\n";
+        assert_eq!(run("estimate", "done", None), estimate);
+        assert_eq!(run("at_least", "done", None), "available_ip_capacity forward: at least 12000000 bit/s\ndone\n");
+        assert_eq!(run("at_most", "done", None), "available_ip_capacity forward: at most 12000000 bit/s\ndone\n");
+        assert_eq!(run("inconclusive", "inconclusive", Some("too short")), "inconclusive too short\n");
+    }
+}

@@ -19,11 +19,17 @@ pub(super) fn run(client: &Client, metric: &str, as_json: bool) -> Result<Exit, 
     let lag = metrics.lines().find_map(|line| line.strip_prefix("narrows_hub_ingest_lag_seconds "));
     let lag: f64 = lag.and_then(|text| text.trim().parse().ok()).unwrap_or(0.0);
     let hosts = matrix["sources"].as_array().map_or(0, Vec::len);
-    let has_value = |cell: &&Value| ["value", "at_least", "at_most"].iter().any(|state| cell["state"] == *state);
-    let with_value = matrix["cells"].as_array().into_iter().flatten().filter(has_value).count();
+    let count = |states: &[&str]| {
+        let cells = matrix["cells"].as_array().into_iter().flatten();
+        cells.filter(|cell| states.iter().any(|state| cell["state"] == *state)).count()
+    };
     let document = json!({
         "schema": "narrows.fleet-status/1", "url": client.url(), "agents": agents["agents"],
-        "matrix": { "metric": metric, "pairs": hosts * hosts.saturating_sub(1), "with_value": with_value },
+        "matrix": {
+            "metric": metric, "pairs": hosts * hosts.saturating_sub(1),
+            "with_value": count(&["value", "at_least", "at_most"]),
+            "inconclusive": count(&["inconclusive"]), "failed": count(&["failed"]),
+        },
         "ingest_lag_seconds": lag, "plan_serial": plan["serial"],
         "plans": { "unwritten": plan["unwritten"], "unconfirmed": unconfirmed },
     });
@@ -54,6 +60,33 @@ fn text(document: &Value) -> String {
     let matrix = &document["matrix"];
     let (metric, with_value, pairs) = (word(&matrix["metric"]), &matrix["with_value"], &matrix["pairs"]);
     let lag = document["ingest_lag_seconds"].as_f64().unwrap_or(0.0);
-    let _ = writeln!(text, "{metric}: {with_value} of {pairs} paths; results come {lag:.1} s late");
+    let _ = write!(text, "{metric}: {with_value} of {pairs} paths");
+    for state in ["inconclusive", "failed"] {
+        if matrix[state] != 0 {
+            let _ = write!(text, ", {} {state}", matrix[state]);
+        }
+    }
+    let _ = writeln!(text, "; results come {lag:.1} s late");
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_without_a_value_are_told_apart() {
+        let last = |inconclusive: u32, failed: u32| {
+            let matrix = json!({
+                "metric": "available", "pairs": 6, "with_value": 3, "inconclusive": inconclusive, "failed": failed,
+            });
+            let document = json!({ "matrix": matrix, "ingest_lag_seconds": 0.4 });
+            text(&document).lines().last().map(str::to_owned)
+        };
+        assert_eq!(last(0, 0).as_deref(), Some("available: 3 of 6 paths; results come 0.4 s late"));
+        assert_eq!(
+            last(2, 1).as_deref(),
+            Some("available: 3 of 6 paths, 2 inconclusive, 1 failed; results come 0.4 s late")
+        );
+    }
 }

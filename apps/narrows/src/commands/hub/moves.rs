@@ -48,8 +48,10 @@ pub(super) fn run(args: &MoveArgs) -> Result<Exit, Failure> {
         let record = open(args.store.as_ref().unwrap_or(&place.store())).await?;
         narrows_hub::move_bus(&*record, &keys, &args.bus, now_ms).await.map_err(|error| failure(&error))
     })?;
-    let buses: Vec<String> = args.bus.iter().map(|bus| format!("--bus {bus}")).collect();
-    let text = format!("start the hub with {}: {members} agents are told when they come\n", buses.join(" "));
+    // A password in the URL is not for the screen.
+    let store = args.store.iter().map(|_| "that --store".to_owned());
+    let flags: Vec<String> = args.bus.iter().map(|bus| format!("--bus {bus}")).chain(store).collect();
+    let text = format!("start the hub with {}: {members} agents are told when they come\n", flags.join(" and "));
     output::write(&text, None)?;
     Ok(Exit::Valid)
 }

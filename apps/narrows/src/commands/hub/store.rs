@@ -16,7 +16,12 @@ pub(super) async fn open(url: &str) -> Result<Arc<dyn Record>, Failure> {
 
 /// What a fault of the hub means for who called.
 pub(super) fn failure(error: &narrows_hub::Error) -> Failure {
-    Failure::host(error.to_string())
+    let hint = if matches!(error, narrows_hub::Error::Bus(narrows_bus::Error::Storage(_))) {
+        "; --bus-size says how much of its disk the hub wants"
+    } else {
+        ""
+    };
+    Failure::host(format!("{error}{hint}"))
 }
 
 pub(super) fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
