@@ -4,7 +4,7 @@
 use crate::common;
 
 use crate::documents::keeps;
-use common::{Running, Server, client, narrows, run, scenario, text, validate};
+use common::{Running, Server, client, free_port, narrows, run, scenario, text, validate};
 use serde_json::Value;
 
 /// Asserts that an object has these keys.
@@ -297,9 +297,7 @@ fn methods_that_need_a_server_say_so_and_who_does_not() {
         }
     }
     // Where nothing answers as a server does, the other ways are named.
-    let free = std::net::TcpListener::bind("127.0.0.1:0").expect("loopback has free ports");
-    let port = free.local_addr().expect("it is bound").port().to_string();
-    drop(free);
+    let port = free_port().to_string();
     let ended = run(&["capacity", "127.0.0.1", "--port", &port]);
     assert_eq!(ended.status.code(), Some(3), "{ended:?}");
     assert!(ended.stderr.contains("--via icmp, udp, tcp or stamp"), "{ended:?}");
@@ -307,10 +305,7 @@ fn methods_that_need_a_server_say_so_and_who_does_not() {
 
 #[test]
 fn a_reflector_stands_in_for_a_receiver() {
-    // Its port is free for UDP a moment before it is asked for; nobody else here binds it.
-    let free = std::net::UdpSocket::bind("127.0.0.1:0").expect("loopback has free ports");
-    let port = free.local_addr().expect("it is bound").port().to_string();
-    drop(free);
+    let port = free_port().to_string();
     let _server = Server::start(&["--stamp", &port]);
     let via = format!("stamp:{port}");
     let ended = run(&["capacity", "127.0.0.1", "--via", &via, "--quiet", "--json", "--budget", "3 MB, 4 s"]);
@@ -326,9 +321,7 @@ fn a_reflector_stands_in_for_a_receiver() {
 /// closed ports it is not to be had.
 #[test]
 fn available_bandwidth_from_one_end() {
-    let free = std::net::UdpSocket::bind("127.0.0.1:0").expect("loopback has free ports");
-    let port = free.local_addr().expect("it is bound").port().to_string();
-    drop(free);
+    let port = free_port().to_string();
     let _server = Server::start(&["--stamp", &port]);
     let via = format!("stamp:{port}");
     for method in ["fac2", "pathload"] {

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use crate::common::{run, text};
-use crate::fleet_faults::fleet::{Fleet, free_port, nats, within};
+use crate::common::{free_port, run, text};
+use crate::fleet_faults::fleet::{Fleet, nats, within};
 
 #[test]
 #[ignore = "lab: needs nats-server"]

@@ -5,13 +5,12 @@
 
 use crate::common;
 
-use std::net::TcpListener;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use common::iperf3::Iperf3;
 use common::keys::{Keys, PASSWORD, USER};
-use common::{Running, TIMEOUT, directory, narrows, run, text};
+use common::{Running, TIMEOUT, directory, free_port, narrows, run, text};
 use narrows_lab::{established, listens};
 use serde_json::Value;
 
@@ -62,10 +61,15 @@ impl Stock {
         child.try_wait().expect("it is our child").is_some()
     }
 
+    /// Waits for its end.
+    fn end(&mut self) -> Output {
+        let child = self.0.take().expect("taken once");
+        child.wait_with_output().expect("it is our child")
+    }
+
     /// Waits for its end, and reads the JSON that it printed.
     fn json(mut self, what: &str) -> Value {
-        let child = self.0.take().expect("taken once");
-        let ended = child.wait_with_output().expect("it is our child");
+        let ended = self.end();
         let text = String::from_utf8_lossy(&ended.stdout);
         assert!(ended.status.success(), "{what}: {} {text}", String::from_utf8_lossy(&ended.stderr));
         serde_json::from_str(&text).unwrap_or_else(|error| panic!("{what}: {error}: {text}"))
@@ -92,10 +96,9 @@ fn stock_server() -> (Stock, String) {
 fn stock_server_with(more: &[&str]) -> (Stock, String) {
     const PORTS: usize = 8;
     let deadline = Instant::now() + TIMEOUT;
+    let mut said = Vec::new();
     for _ in 0..PORTS {
-        let free = TcpListener::bind("127.0.0.1:0").expect("loopback");
-        let port = free.local_addr().expect("it is bound").port();
-        drop(free);
+        let port = free_port();
         let text = port.to_string();
         let mut server = Stock::start(&[&["-s", "-1", "-J", "-p", &text], more].concat());
         while !server.has_ended() {
@@ -105,8 +108,9 @@ fn stock_server_with(more: &[&str]) -> (Stock, String) {
             assert!(Instant::now() < deadline, "the stock server does not listen");
             std::thread::sleep(Duration::from_millis(5));
         }
+        said.push(server.end());
     }
-    panic!("no port stayed free for the stock server");
+    panic!("no stock server stayed: {said:#?}");
 }
 
 /// Octets that the buffers of both ends of a connection may hold at most.

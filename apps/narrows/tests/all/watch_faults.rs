@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::common::{Server, directory, file, narrows, text};
-use crate::fleet_faults::fleet::{Part, fill, free_port, within};
+use crate::common::{Server, directory, file, free_port, narrows, text};
+use crate::fleet_faults::fleet::{Part, fill, within};
 
 /// `narrows watch` with a page, its output in files.
 pub(crate) struct Watch {

@@ -2,9 +2,10 @@
 #![expect(clippy::disallowed_methods, reason = "a program under test runs in real time, and so do its deadlines")]
 
 use std::io::{BufRead, BufReader, Read};
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpListener, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicU16, Ordering};
 use std::sync::mpsc::{self, Receiver};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -175,6 +176,19 @@ pub(crate) fn until(what: &str, mut happened: impl FnMut() -> bool) {
         assert!(Instant::now() < deadline, "{what}: it never came");
         std::thread::sleep(Duration::from_millis(5));
     }
+}
+
+/// A port of loopback that nobody has, and that the kernel gives no connection by itself: until it
+/// is listened on, other tests connect.
+pub(crate) fn free_port() -> u16 {
+    static NEXT: AtomicU16 = AtomicU16::new(0);
+    // Programs that run beside this one begin elsewhere.
+    let first = std::process::id() % 1_000 * 10;
+    let candidates = (0..10_000).map(|_| 20_000 + (first + u32::from(NEXT.fetch_add(1, Ordering::Relaxed))) % 10_000);
+    let is_free =
+        |port: &u16| TcpListener::bind(("127.0.0.1", *port)).is_ok() && UdpSocket::bind(("127.0.0.1", *port)).is_ok();
+    let found = candidates.filter_map(|port| u16::try_from(port).ok()).find(is_free);
+    found.expect("some port is free")
 }
 
 /// `narrows serve` on loopback, at a port of the system's choice.

@@ -1,10 +1,8 @@
 //! A whole fleet of processes on loopback, each of which can be killed at any time.
 
 use std::fs::{File, OpenOptions};
-use std::net::{TcpListener, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill};
@@ -12,7 +10,7 @@ use nix::unistd::Pid;
 use serde_json::Value;
 
 use super::postgres::Cluster;
-use crate::common::{ProgramResult, directory, narrows, run, text};
+use crate::common::{ProgramResult, directory, free_port, narrows, run, text};
 
 /// A part of the fleet that is to run.
 pub(crate) struct Part {
@@ -305,19 +303,6 @@ fn hub(home: &Path, port: u16, bus: Option<&str>, store: Option<&str>) -> Part {
         command.arg("--state").arg(&state).args(&more);
         command
     })
-}
-
-/// A port of loopback that nobody has, and that the kernel gives no connection by itself: until it
-/// is listened on, other tests connect.
-pub(crate) fn free_port() -> u16 {
-    static NEXT: AtomicU16 = AtomicU16::new(0);
-    // Programs that run beside this one begin elsewhere.
-    let first = std::process::id() % 1_000 * 10;
-    let candidates = (0..10_000).map(|_| 20_000 + (first + u32::from(NEXT.fetch_add(1, Ordering::Relaxed))) % 10_000);
-    let is_free =
-        |port: &u16| TcpListener::bind(("127.0.0.1", *port)).is_ok() && UdpSocket::bind(("127.0.0.1", *port)).is_ok();
-    let found = candidates.filter_map(|port| u16::try_from(port).ok()).find(is_free);
-    found.expect("some port is free")
 }
 
 /// Waits for something that happens by itself, and says after how long it did.
