@@ -13,6 +13,7 @@
 //! Trains that found the bucket part empty are left out.
 
 mod bend;
+mod envelope;
 #[cfg(test)]
 mod tests;
 
@@ -21,6 +22,7 @@ use std::time::Duration;
 use narrows_units::{BitRate, rounded};
 
 pub use bend::{Bend, Course, course};
+pub use envelope::{Passage, depth_octets, envelope};
 use narrows_probe::probes::TrainReport;
 
 /// A token bucket that trains agree on. Rates and octets are of the IP layer.
@@ -32,6 +34,8 @@ pub struct TurningPoint {
     pub sustained: BitRate,
     /// Lowest and highest of the agreeing trains.
     pub sustained_range: (BitRate, BitRate),
+    /// Rate at which the trains came to the bucket, in the middle of them: they left no slower.
+    pub sent: BitRate,
     /// Octets that the full bucket holds.
     pub depth_octets: u64,
     /// Lowest and highest of the agreeing trains, a packet wider on either side.
@@ -43,6 +47,8 @@ pub struct TurningPoint {
     /// Most of them kept no even pace behind the bend: others take tokens too, and where `ours` is
     /// 1 nobody knows how many. Then rate and depth are lower bounds.
     pub uneven: bool,
+    /// Most of them kept one distance behind the bend: `ours` says all that others took.
+    pub steady: bool,
     /// Share of the octets beyond the bucket's rate that were lost, 0..1.
     pub lost_share: f64,
     /// Octets that waited at the end of the longest train, by the delay that had grown.
@@ -268,16 +274,20 @@ fn together(alike: &[&Course]) -> Option<TurningPoint> {
     let ours = narrows_stat::median(&of(|bend| bend.ours))?;
     let slack = if uneven || ours < 1.0 { UNEVEN_DEPTH } else { 0.0 };
     let (shallow, deep) = (shallow * (1.0 - slack), deep * (1.0 + slack));
+    let steady = bends.iter().filter(|bend| bend.steady).count();
+    let sent = narrows_stat::median(&of(|bend| bend.sent_bps))?;
     let limited = bends.iter().filter(|bend| bend.sender_limited).count();
     Some(TurningPoint {
         peak: BitRate::from_bps_f64(narrows_stat::median(&of(|bend| bend.peak_bps))?)?,
         sustained: BitRate::from_bps_f64(narrows_stat::median(&rates)?)?,
         sustained_range: (BitRate::from_bps_f64(slow)?, BitRate::from_bps_f64(fast)?),
+        sent: BitRate::from_bps_f64(sent)?,
         depth_octets: rounded(narrows_stat::median(&depths)?),
         depth_range: (rounded((shallow - packet).max(0.0)), rounded(deep + packet)),
         sender_limited: limited * 2 > bends.len(),
         ours,
         uneven,
+        steady: steady * 2 > bends.len(),
         lost_share,
         queued_octets: rounded(longest.queued_octets),
         trains: bends.len(),

@@ -18,8 +18,10 @@ pub struct Carried {
     whole_ns: i64,
     /// Least delay of a packet.
     least_ns: i64,
-    /// Least rate at which the later half of the packets arrived, bit/s; infinite if in no time.
+    /// Least rates at which the later half of the packets arrived, and the last quarter of many,
+    /// bit/s; infinite if in no time.
     later_bps: f64,
+    last_bps: f64,
 }
 
 impl Carried {
@@ -28,27 +30,16 @@ impl Carried {
         let rows = report.arrivals.iter().filter_map(|row| Some((row.departed.nanos(), there(row)?, row.ip_octets)));
         let rows: Vec<(i64, i64, u16)> = rows.collect();
         let count = rows.len();
-        let (mut octets, mut later_octets, mut middle) = (0u64, 0u64, i64::MAX);
-        let (mut began, mut ended, mut least) = (i64::MAX, i64::MIN, i64::MAX);
-        let (mut before, mut pause_ns) = (None, 0);
-        for (place, (departed, arrived, size)) in rows.into_iter().enumerate() {
-            octets += if place > 0 { u64::from(size) } else { 0 };
-            later_octets += if place > count / 2 { u64::from(size) } else { 0 };
-            middle = if place == count / 2 { arrived } else { middle };
-            let gap = before.replace(arrived).map_or(0, |before| arrived.saturating_sub(before));
-            pause_ns = if place > count / 2 { gap.max(pause_ns) } else { 0 };
-            began = began.min(departed);
-            ended = ended.max(arrived);
-            least = least.min(arrived.saturating_sub(departed));
-        }
+        let octets: u64 = rows.iter().skip(1).map(|(_, _, size)| u64::from(*size)).sum();
+        let began = rows.iter().map(|(departed, ..)| *departed).min()?;
+        let ended = rows.iter().map(|(_, arrived, _)| *arrived).max()?;
+        let least = rows.iter().map(|(departed, arrived, _)| arrived.saturating_sub(*departed)).min()?;
         let whole_ns = ended.saturating_sub(began);
-        let later_ns = ended.saturating_sub(middle);
-        // A bucket that is filled at ticks lets packets through in lumps. Where the half begins
-        // behind a pause and ends before one, it has a lump more than its time.
-        let usual_ns = later_ns as f64 / count.div_ceil(2).saturating_sub(1).max(1) as f64;
-        let longest_ns = later_ns as f64 + (pause_ns as f64 - usual_ns).max(0.0);
-        let later_bps = if later_ns > 0 { 8e9 * later_octets as f64 / longest_ns } else { f64::INFINITY };
-        (count > 1).then_some(Self { bits: 8.0 * octets as f64, whole_ns, least_ns: least, later_bps })
+        let quarter = count - count / 4;
+        let short = count - quarter < LEAST_QUARTER;
+        let later_bps = later(&rows, count / 2);
+        let last_bps = if short { f64::INFINITY } else { later(&rows, quarter) };
+        (count > 1).then_some(Self { bits: 8.0 * octets as f64, whole_ns, least_ns: least, later_bps, last_bps })
     }
 
     /// The least delay of several trains, ns: as near as they come to that of a packet that waits
@@ -75,6 +66,12 @@ impl Carried {
         self.rate(base_ns).min(self.later_bps)
     }
 
+    /// The least rate at which the last quarter of its packets arrived, or the last half of few;
+    /// bit/s, infinite if in no time.
+    pub fn ended_bps(&self) -> f64 {
+        self.later_bps.min(self.last_bps)
+    }
+
     /// The least delay of its packets, ns, with the clocks' unknown offset.
     pub fn least_ns(&self) -> i64 {
         self.least_ns
@@ -98,6 +95,23 @@ impl Carried {
         if longest > 0.0 { self.bits / longest * 1e9 } else { f64::INFINITY }
     }
 }
+
+/// The least rate at which the packets arrived from this place on, bit/s.
+fn later(rows: &[(i64, i64, u16)], from: usize) -> f64 {
+    let Some((began, ended)) = rows.get(from).zip(rows.last()) else { return f64::INFINITY };
+    let octets: u64 = rows.iter().skip(from + 1).map(|(_, _, size)| u64::from(*size)).sum();
+    let time_ns = ended.1.saturating_sub(began.1);
+    let pauses = rows.iter().skip(from).zip(rows.iter().skip(from + 1)).map(|(a, b)| b.1.saturating_sub(a.1));
+    let pause_ns = pauses.max().unwrap_or(0);
+    // A bucket that is filled at ticks lets packets through in lumps. Where the part begins behind
+    // a pause and ends before one, it has a lump more than its time.
+    let usual_ns = time_ns as f64 / rows.len().saturating_sub(from + 1).max(1) as f64;
+    let longest_ns = time_ns as f64 + (pause_ns as f64 - usual_ns).max(0.0);
+    if time_ns > 0 { 8e9 * octets as f64 / longest_ns } else { f64::INFINITY }
+}
+
+/// Packets of the last quarter: with fewer, traffic of others says more than a bucket (ours).
+const LEAST_QUARTER: usize = 8;
 
 fn highest(rates: impl Iterator<Item = f64>) -> Option<f64> {
     rates.reduce(f64::max).filter(|most| most.is_finite())

@@ -97,6 +97,28 @@ fn what_a_deep_bucket_lets_through_at_once_is_not_available() {
     assert!(right >= 6 && wrong <= 1, "{right} {wrong} {open}");
 }
 
+/// No two trains bend alike where others take a third of a bucket of 300 kB. All their arrivals
+/// together name its rate, and its depth well enough to empty it.
+#[test]
+fn a_deep_bucket_that_others_share_is_named_by_all_arrivals() {
+    let path = "scenarios/capacity-bucket-shared.toml";
+    let (right, wrong, open, _) = runs(path, "quiet-both-ends.toml", CAPACITY, 0.03);
+    assert!(right >= 8 && wrong == 0, "{right} {wrong} {open}");
+    let available = ("available", Metric::AvailableIpCapacity);
+    let (right, wrong, open, octets) = runs(path, "quiet-both-ends.toml", available, 0.1);
+    assert!(right >= 7 && wrong <= 1, "{right} {wrong} {open}");
+    assert!(octets < 20_000_000, "{octets}");
+}
+
+/// Bent trains of a sender that is hardly faster than the bucket show neither its rate nor what
+/// others take of it. Trains of two rates behind an emptied bucket do.
+#[test]
+fn a_bucket_that_is_hardly_slower_is_told_by_two_rates() {
+    let path = "scenarios/capacity-bucket-hardly-faster.toml";
+    let (right, wrong, open, _) = runs(path, "quiet-both-ends.toml", CAPACITY, 0.06);
+    assert!(right >= 8 && wrong == 0, "{right} {wrong} {open}");
+}
+
 /// These hosts send and receive at most a sixth of the path's rate, and delays grow in them.
 #[test]
 fn what_no_host_can_overload_has_a_bound_and_no_value() {

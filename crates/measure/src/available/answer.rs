@@ -1,6 +1,7 @@
 //! What was seen, and what to say of it.
 
 mod bounds;
+mod sent;
 mod watched;
 
 use std::time::Duration;
@@ -155,6 +156,7 @@ impl RunAccount {
                 watched.or_else(|| self.undecided().map(|bound| idle(bound, verdict.busy)))
             }
         };
+        let estimate = estimate.and_then(|estimate| self.as_sent(estimate));
         match estimate.filter(|estimate| !self.is_of_full_bucket(estimate)).or_else(|| self.of_bucket()) {
             // At least nothing is no result.
             Some(estimate)

@@ -175,8 +175,12 @@ impl Machine {
         }
         self.seen.count(report);
         let behind = self.without_head(report);
-        self.seen.buckets.take_headed(&behind, self.priming_packets.0);
-        let ending = self.read(now, &behind);
+        let ending = if self.was_too_shallow(&behind) {
+            None
+        } else {
+            self.seen.buckets.take_headed(&behind, self.priming_packets.0);
+            self.read(now, &behind)
+        };
         self.note_left(now, report);
         if let Some(ending) = ending {
             return self.end(now, ending);

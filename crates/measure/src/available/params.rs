@@ -59,6 +59,11 @@ params! {
         pub bucket: Option<u64> = "none" {
             unit: "octets", range: Between("1000", "10000000"), source: "ours: as `capacity` finds it",
         },
+        /// The rate at which packets come to that bucket, if links in front of it are slower than
+        /// the sender.
+        pub bucket_peak: Option<BitRate> = "as fast as they leave" {
+            name: "bucket-peak", unit: "bit/s", range: Between("1000", "1000000000000"), source: "ours: as `capacity` finds it",
+        },
         /// Mean load that the trains impose, of the path's rate.
         pub load: Option<f64> = "what spends the octets in 2.4 s, 0.027 to 0.2" {
             unit: "share", range: Between("0.001", "1"), source: "ours",

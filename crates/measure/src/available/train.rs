@@ -17,6 +17,8 @@ use narrows_train::train_method::arrived_ns;
 
 /// A departure gap of this many usual ones is a pause (ours).
 const PAUSE: f64 = 8.0;
+/// Pauses of a train: a host that stands still now and then has fewer (ours).
+const OFTEN: usize = 16;
 /// Growth of delay below which a train has not overloaded the path (ours: a hundred times the skew
 /// of a poor clock).
 const QUIET: f64 = 0.01;
@@ -115,6 +117,13 @@ impl TrainSlope {
         }
         let found = (1.0 - share) * self.available(capacity) + share * self.idle.available(capacity);
         (if idle > 0.0 { found } else { self.available(capacity) }, self.backlogged_time.max(idle))
+    }
+
+    /// The rate that the sender reached: where it paused, what lies between the pauses went faster
+    /// than the whole. A sender that pauses all the time, because a queue of its own host makes it
+    /// wait, is no faster than the whole.
+    pub(crate) fn rate_reached(&self) -> f64 {
+        if self.pauses < OFTEN { self.rate_sent.max(self.rate) } else { self.rate_sent }
     }
 
     /// It has not overloaded the path: neither its rate nor its delays say so.

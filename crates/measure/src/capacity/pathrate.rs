@@ -3,6 +3,7 @@
 mod adaptive;
 mod answer;
 mod batches;
+mod behind;
 mod buckets;
 mod by_trains;
 mod capprobe;
@@ -299,6 +300,9 @@ impl Run {
         self.not_before = Some(now + self.spread(session, request));
         let rate = request.rate.unwrap_or(BitRate::ZERO);
         let mut train = Train::at_rate(id, request.packets + 1, request.ip_octets, rate);
+        if let Some(shape) = behind::wanted(session).filter(|_| request.phase.is_behind()) {
+            train = behind::emptying(train, &shape);
+        }
         if request.phase == Phase::Filter {
             let apart = self.planner.spacing(session, request);
             self.several(&mut train, apart);

@@ -3,7 +3,7 @@
 use narrows_units::BitRate;
 
 use narrows_probe::Entry;
-use narrows_probe::outcome::{BoundKind, Caveat, Confidence, Estimate, Finding, Limit, Outcome, Ranged};
+use narrows_probe::outcome::{BoundKind, BucketFinding, Caveat, Confidence, Estimate, Finding, Limit, Outcome, Ranged};
 
 /// Quantile of the normal distribution that leaves 5 % on either side: intervals of both methods,
 /// and of the result, hold 90 %.
@@ -21,10 +21,12 @@ const SEARCH_SPREAD: f64 = 0.5;
 
 /// The deepest token bucket that each train empties first; from [`DEEP_OCTETS`] on a few trains do
 /// so in quick succession, for each costs a third of a usual run (ours).
-const EMPTIED_OCTETS: u64 = 400_000;
+const EMPTIED_OCTETS: u64 = 600_000;
 const DEEP_OCTETS: u64 = 150_000;
 const DEEP_TRAINS: &str = "4";
 const DEEP_LOAD: &str = "0.4";
+/// A bucket that fills faster than this share of the rate at which packets come is hardly one.
+const MOST_REFILLED: f64 = 0.9;
 /// What a bucket of unknown depth is taken to hold (ours: as `watch` does; more costs octets and no
 /// truth).
 const USUAL_OCTETS: u64 = 60_000;
@@ -35,7 +37,7 @@ const USUAL_OCTETS: u64 = 60_000;
 pub(super) fn taken_over(known: &Estimate) -> Vec<(&'static str, String)> {
     let shaped = known.caveats.contains(&Caveat::Shaped);
     let depth = match &known.details.finding {
-        Finding::Bucket(bucket) => bucket.depth.count(),
+        Finding::Bucket(bucket) => drained(bucket, known.rate()),
         _ => USUAL_OCTETS,
     };
     let bucket = Some(depth).filter(|depth| shaped && *depth <= EMPTIED_OCTETS);
@@ -44,8 +46,18 @@ pub(super) fn taken_over(known: &Estimate) -> Vec<(&'static str, String)> {
     let narrow = known.rate().filter(|_| sure && link).map(|rate| ("narrow", rate.value.bps().to_string()));
     let deep = bucket.is_some_and(|octets| octets > DEEP_OCTETS);
     let few = [("trains", DEEP_TRAINS), ("load", DEEP_LOAD)].map(|(name, value)| (name, value.to_owned()));
+    let peak = match &known.details.finding {
+        Finding::Bucket(found) if bucket.is_some() => Some(("bucket-peak", found.peak_bps.bps().to_string())),
+        _ => None,
+    };
     let bucket = bucket.map(|octets| ("bucket", octets.to_string()));
-    narrow.into_iter().chain(bucket).chain(few.into_iter().filter(|_| deep)).collect()
+    narrow.into_iter().chain(bucket).chain(peak).chain(few.into_iter().filter(|_| deep)).collect()
+}
+
+/// Octets that empty the bucket: while they come at the peak rate it goes on to fill.
+fn drained(bucket: &BucketFinding, rate: Option<Ranged<BitRate>>) -> u64 {
+    let share = rate.map_or(0.0, |rate| rate.value.as_f64() / bucket.peak_bps.as_f64().max(1.0));
+    narrows_units::rounded(bucket.depth.count() as f64 / (1.0 - share.clamp(0.0, MOST_REFILLED)))
 }
 
 /// Available bandwidth never exceeds capacity (RFC 5136 §2.3.5): an interval that reaches beyond is
@@ -228,9 +240,12 @@ mod tests {
             let said = taken_over(known).into_iter().map(|(name, value)| format!("{name}={value}"));
             said.collect::<Vec<_>>().join(" ")
         };
-        assert_eq!(said(&shaped(Some(30_000))), "narrow=50000000 bucket=30000");
+        assert_eq!(said(&shaped(Some(30_000))), "narrow=50000000 bucket=40345 bucket-peak=195000000");
         assert_eq!(said(&shaped(None)), "narrow=50000000 bucket=60000", "of a depth that nobody knows");
-        assert_eq!(said(&shaped(Some(300_000))), "narrow=50000000 bucket=300000 trains=4 load=0.4");
+        assert_eq!(
+            said(&shaped(Some(300_000))),
+            "narrow=50000000 bucket=403448 bucket-peak=195000000 trains=4 load=0.4"
+        );
         assert_eq!(said(&shaped(Some(500_000))), "", "too deep, and so no link of its rate");
         let mut unsure = shaped(None);
         unsure.confidence = Confidence::Low;

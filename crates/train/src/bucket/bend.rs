@@ -43,12 +43,17 @@ pub struct Bend {
     /// one another at a steady gap that is shorter than their mean, as they do where others'
     /// packets leave the bucket between them.
     pub ours: f64,
+    /// Rate at which the packets behind came to the bucket, bit/s: they left no slower, and the
+    /// links in front let no more through than before.
+    pub sent_bps: f64,
     /// Packets that arrived before and after.
     pub before: usize,
     /// Packets that arrived after.
     pub after: usize,
     /// The packets before left no faster than they arrived.
     pub sender_limited: bool,
+    /// Most of the packets behind keep one distance.
+    pub steady: bool,
     /// The packets behind keep no even pace, as when others take tokens: one in ten is off their
     /// line by more than a packet and a half, and more than batches explain.
     pub uneven: bool,
@@ -218,7 +223,8 @@ fn bend(report: &TrainReport, points: &[Point], min_ratio: f64, tick: f64) -> Op
     // What a policer lets through keeps the sender's distances, what a full queue does the
     // bucket's.
     let dropped = lost > 0.0 && super::policer(lost_share, queued, depth);
-    let ours = if dropped { 1.0 } else { share(tail, sustained, tick) };
+    let (share, steady) = share(tail, sustained, tick);
+    let ours = if dropped { 1.0 } else { share };
     if sustained * min_ratio > peak * ours {
         return None;
     }
@@ -227,6 +233,8 @@ fn bend(report: &TrainReport, points: &[Point], min_ratio: f64, tick: f64) -> Op
         sustained_bps: sustained / ours,
         depth_octets: depth / ours,
         ours,
+        sent_bps: if sent_for > 0.0 { peak.min(8.0 * sent / sent_for) } else { peak },
+        steady,
         before: head.len(),
         after: tail.len(),
         sender_limited: peak >= AS_FAST * left,
@@ -238,22 +246,20 @@ fn bend(report: &TrainReport, points: &[Point], min_ratio: f64, tick: f64) -> Op
 
 /// The train's share of the bucket's tokens: the other traffic that a bucket lets through takes
 /// tokens in proportion, and lets neighbours keep their distance where it does not come between
-/// them. A median that is a `tick` of the clock off the mean is rounding.
-fn share(tail: &[Point], mean_bps: f64, tick: f64) -> f64 {
+/// them; and whether most do. A median that is a `tick` of the clock off the mean is rounding.
+fn share(tail: &[Point], mean_bps: f64, tick: f64) -> (f64, bool) {
     let neighbours = tail.windows(2).filter(|two| two[0].seq.checked_add(1) == Some(two[1].seq));
     let gaps: Vec<f64> = neighbours.map(|two| two[1].time - two[0].time).collect();
     let (Some(gap), Some(last)) = (narrows_stat::median(&gaps), tail.last()) else {
-        return 1.0;
+        return (1.0, false);
     };
     let steady = gaps.iter().filter(|other| (*other - gap).abs() <= STEADY * gap).count();
     let packet = last.octets - tail[tail.len() - 2].octets;
     let ours = mean_bps * gap / (8.0 * packet);
     let reported = (8.0 * packet / mean_bps - gap).abs() > tick;
-    if reported && gap > 0.0 && steady * 2 > gaps.len() && steady * 2 > tail.len() && ours < 1.0 - STEADY / 2.0 {
-        ours
-    } else {
-        1.0
-    }
+    let steady = gap > 0.0 && steady * 2 > gaps.len() && steady * 2 > tail.len();
+    let shared = reported && steady && ours < 1.0 - STEADY / 2.0;
+    (if shared { ours } else { 1.0 }, steady)
 }
 
 /// See [`Bend::uneven`].

@@ -223,3 +223,44 @@ fn a_policer_that_others_use_too_is_uneven() {
     let shared = course(&shared, 1.1, Duration::ZERO).and_then(|course| course.bend);
     assert!(shared.unwrap().uneven, "{shared:?}");
 }
+
+fn passages(trains: &[TrainReport]) -> Vec<Passage> {
+    trains.iter().filter_map(Passage::of).collect()
+}
+
+/// No train but one is long enough to empty the bucket alone: only all of them together do.
+#[test]
+fn all_arrivals_together_show_a_bucket_that_no_train_bends_at() {
+    let mut host_pair = host_pair(1_000, Some((20, 200)), None, 1);
+    let trains = trains(&mut host_pair, 60, 9, Duration::from_millis(2));
+    let found = envelope(&passages(&trains)).unwrap();
+    assert!((found.sustained.as_f64() / 19.506e6 - 1.0).abs() < 0.01, "{found:?}");
+    assert!(found.depth_octets.abs_diff(300_000) <= 9_000, "{found:?}");
+    assert!(found.trains >= 4 && found.uneven, "{found:?}");
+    assert_eq!(envelope(&passages(&trains[..5])), None, "too few of them were held back");
+}
+
+/// A link that others load holds trains back as well, and lets none through much faster.
+#[test]
+fn a_loaded_link_is_no_bucket() {
+    let cross = Cross::poisson(BitRate::from_mbps(60));
+    let mut host_pair = host_pair(100, None, Some(cross), 1);
+    assert_eq!(envelope(&passages(&trains(&mut host_pair, 60, 9, Duration::from_millis(2)))), None);
+}
+
+/// A receiver that slept stamps what waited in one moment: the link is no faster for that.
+#[test]
+fn a_host_that_slept_is_no_bucket() {
+    let asleep = |until: u32| {
+        let mut report = bent(0, 60);
+        for row in &mut report.arrivals {
+            let woke = 5_000_000 + 615_000 * i64::from(until) + 2_000 * i64::from(row.seq);
+            if let Fate::Received(at) = row.fate {
+                row.fate = Fate::Received(Stamp::from_nanos(at.nanos().max(woke)));
+            }
+        }
+        report
+    };
+    let trains: Vec<TrainReport> = [0, 20, 30, 25, 0, 15].into_iter().map(asleep).collect();
+    assert_eq!(envelope(&passages(&trains)), None);
+}

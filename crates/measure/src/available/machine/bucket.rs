@@ -9,7 +9,18 @@ use std::time::Duration;
 
 use super::Machine;
 use narrows_probe::probes::{PacketPlan, Train, TrainReport};
+use narrows_train::carried::Carried;
+use narrows_train::train_method::arrived_ns;
 
+/// Times the bucket's rate that what comes behind the head shows a bucket that was not empty: the
+/// rate is known better (ours).
+const THROUGH: f64 = 1.05;
+/// Packets behind the head that tell (ours).
+const TELLING: usize = 16;
+/// By how much the head grows then, and up to how much (ours: what is spent on a bucket at most, as
+/// for one whose depth is known).
+const DEEPER: (u64, u64) = (3, 2);
+const DEEPEST: u64 = 600_000;
 /// Part of a bucket by which its depth may be off, or which fills up again while it is emptied
 /// (ours: with a bucket of 30 kB a sixth more makes the intervals a third as wide).
 const MORE: u64 = 6;
@@ -22,11 +33,36 @@ impl Machine {
         self.emptying = usize::try_from(octets.div_ceil(size)).unwrap_or(usize::MAX);
         let Some(&first) = train.packets.first().filter(|_| self.emptying > 0) else { return train };
         // The gap before a train means nothing, the one behind the head does.
-        let gap = train.packets.get(1).map_or(Duration::ZERO, |second| second.gap);
+        let gap = train.packets.get(1).map_or(Duration::ZERO, |second| second.gap).max(self.comes_in(octets));
         let packet = PacketPlan { gap: Duration::ZERO, ..first };
         train.packets[0].gap = gap;
         train.packets.splice(0..0, std::iter::repeat_n(packet, self.emptying));
         train
+    }
+
+    /// Time that so many octets take to come to the bucket once they have left: they wait in front
+    /// of a link that is slower than the sender, and what follows would wait behind them.
+    fn comes_in(&self, octets: u64) -> Duration {
+        let Some(peak) = self.params.bucket_peak else { return Duration::ZERO };
+        let takes = |rate: f64| 8.0 * octets as f64 / rate;
+        let leaves = self.seen.max_rate.map_or(0.0, takes);
+        Duration::try_from_secs_f64((takes(peak.as_f64()) - leaves).max(0.0)).unwrap_or_default()
+    }
+
+    /// Whether the train behind the head went through faster than the bucket fills, so that the
+    /// head did not empty it. The next one is longer, while that may be.
+    pub(super) fn was_too_shallow(&mut self, behind: &TrainReport) -> bool {
+        let (Some(octets), Some(narrow)) = (self.params.bucket, self.params.narrow) else { return false };
+        let most = narrow.as_f64() * THROUGH;
+        let through = behind.arrivals.len() >= TELLING
+            && Carried::of(behind, arrived_ns).is_some_and(|train| train.ended_bps() > most)
+            && behind.departure_rate().is_some_and(|rate| rate.as_f64() > most);
+        let deeper = (octets * DEEPER.0 / DEEPER.1).min(DEEPEST);
+        let grows = through && self.emptying > 0 && deeper > octets;
+        if grows {
+            self.params.bucket = Some(deeper);
+        }
+        grows
     }
 
     /// What became of the train behind that head.

@@ -51,8 +51,7 @@ impl Machine {
             self.pacing_shortfall = (0, 0.0);
             return;
         }
-        self.pacing_shortfall =
-            (self.pacing_shortfall.0 + 1, self.pacing_shortfall.1.max(train.rate_sent).max(train.rate));
+        self.pacing_shortfall = (self.pacing_shortfall.0 + 1, self.pacing_shortfall.1.max(train.rate_reached()));
         // As fast as the host can, it went as fast as it could; without a pause there is no doubt.
         if self.pacing_shortfall.0 >= 3 || (self.rate.is_none() && train.pauses == 0) {
             self.seen.max_rate = Some(self.pacing_shortfall.1);

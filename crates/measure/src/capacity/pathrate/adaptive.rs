@@ -31,6 +31,8 @@ pub(super) struct Adaptive {
     can_check: bool,
     /// The round after which small pairs were sent for the first time, while they are.
     resume: Option<u32>,
+    /// Trains that empty a bucket first were asked for, if they tell anything.
+    looked_behind: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,6 +61,7 @@ impl Adaptive {
             pairs: 0,
             can_check: true,
             resume: None,
+            looked_behind: false,
         }
     }
 
@@ -99,6 +102,9 @@ impl Adaptive {
             self.advance(session);
             if self.queue.is_empty() && self.stage == Stage::Over && session.of(Phase::Settle).next().is_none() {
                 self.settle(session);
+            }
+            if self.queue.is_empty() && self.stage == Stage::Over && !self.looked_behind {
+                self.behind(session);
             }
         }
         self.queue.pop_front()

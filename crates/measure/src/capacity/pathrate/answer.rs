@@ -3,7 +3,8 @@
 use narrows_units::BitRate;
 
 use super::batches;
-use super::buckets::{credible, from_bucket, kept_up, not_excluded};
+use super::behind;
+use super::buckets::{credible, from_bucket, kept_up, not_excluded, search};
 use super::by_trains::{WIDEST, blurred, from_bound, from_idle_trains, from_trains, too_wide, uncertain};
 use super::capprobe::{self, Filtered};
 use super::core::{LEAST_FULL, backed, core, pairs_within, sharpen};
@@ -45,9 +46,9 @@ pub(super) fn conclude(session: &MethodRun, stopped: Option<&Reason>) -> Outcome
 }
 
 fn answer(session: &MethodRun) -> Result<Estimate, Reason> {
-    let search = session.search();
+    let search = search(session);
     if let Some(turning_point) = search.turning_point.filter(|turning_point| credible(session, turning_point)) {
-        return Ok(from_bucket(session, &turning_point));
+        return Ok(from_bucket(session, &turning_point, behind::estimate(session)));
     }
     let mut estimate = as_carried(session, without_bucket(session)?)?;
     let long = session.of(Phase::Bucket).next().is_some();
@@ -109,7 +110,9 @@ fn long_carried(session: &MethodRun) -> Option<f64> {
     let short = session.samples.iter().filter_map(|sample| sample.carried);
     let base = Carried::base(session.long.iter().copied().chain(short))?;
     let longest = session.long.iter().map(Carried::bits).fold(0.0, f64::max);
-    Carried::fastest_sustained(session.long.iter().copied().filter(|train| train.bits() >= longest / 2.0), base)
+    let long = session.long.iter().filter(|train| train.bits() >= longest / 2.0);
+    let kept_up = long.map(|train| train.sustained(base).min(train.ended_bps()));
+    kept_up.reduce(f64::max).filter(|most| most.is_finite())
 }
 
 /// The highest rate at which a train was carried, from its first departure to its last arrival less

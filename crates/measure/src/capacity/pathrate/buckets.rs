@@ -2,30 +2,64 @@
 
 use narrows_units::{BitRate, Metric, Octets};
 
+use super::batches;
 use super::params::Preset;
 use super::rates::bit_rate;
 use super::sample::Phase;
-use super::session::MethodRun;
+use super::session::{MethodRun, Pooled};
 use narrows_probe::outcome::{BoundKind, BucketFinding, Caveat, Confidence, Estimate, Finding, Limit, Ranged};
-use narrows_train::bucket::TurningPoint;
+use narrows_train::bucket::{self, BucketEvidence, TurningPoint};
 
-/// Other traffic bends trains as well, but not several of them at one place.
+/// What the trains say of a token bucket: those that bend, or all together.
+pub(super) fn search(session: &MethodRun) -> BucketEvidence {
+    let mut found = session.bends();
+    if let Some(shown) = found.turning_point.as_mut() {
+        // Perhaps no train met a full bucket; together they may have.
+        let depth = bucket::depth_octets(&session.passages, shown.sustained);
+        if depth > shown.depth_octets + shown.depth_octets / DEEPER {
+            shown.depth_octets = depth;
+            shown.depth_range.1 = shown.depth_range.1.max(depth);
+        }
+    }
+    if found.turning_point.is_some_and(|turning_point| credible(session, &turning_point)) {
+        return found;
+    }
+    // Where stamps are instants of interrupts nobody knows when a first packet can have come.
+    match bucket::envelope(&session.passages).filter(|_| !batches::seen(session)) {
+        Some(turning_point) => BucketEvidence { turning_point: Some(turning_point), excluded_octets: 0, ..found },
+        None => found,
+    }
+}
+
+/// Other traffic bends trains as well, but not several of them at one place, and to an even pace.
 pub(super) fn credible(session: &MethodRun, turning_point: &TurningPoint) -> bool {
-    let (below, trains) = if is_quiet(session) { (SUSTAINED_BELOW, 2) } else { BESIDE_CROSS_TRAFFIC };
+    let (below, trains) = match (is_quiet(session), turning_point.uneven) {
+        (true, _) => (SUSTAINED_BELOW, 2),
+        (false, false) => (SUSTAINED_BELOW, 3),
+        (false, true) => BESIDE_CROSS_TRAFFIC,
+    };
     let apart = turning_point.sustained.as_f64() < below * turning_point.peak.as_f64();
     session.params.preset == Preset::Adaptive && apart && turning_point.trains >= trains
 }
 
 /// The bucket's rate is what the path carries; what the link behind it carries is beside it.
-pub(super) fn from_bucket(session: &MethodRun, turning_point: &TurningPoint) -> Estimate {
+pub(super) fn from_bucket(session: &MethodRun, turning_point: &TurningPoint, behind: Option<Pooled>) -> Estimate {
     let (low, high) = turning_point.sustained_range;
     let rate = turning_point.sustained;
     let half = SUSTAINED_ERROR * rate.as_f64();
     let end = |value: f64| bit_rate(value).unwrap_or(rate);
-    let others = turning_point.ours >= 1.0 && (turning_point.uneven || !is_quiet(session));
+    let others = turning_point.ours >= 1.0 && !turning_point.steady;
     let most = if others { beside_others(turning_point) } else { 0.0 };
     let high = end(high.as_f64().max(most) + half);
     let mut estimate = Estimate::ip_rate(Metric::IpCapacity, rate, end(low.as_f64() - half), high);
+    if let Some(found) = behind {
+        estimate = Estimate::ip_rate(Metric::IpCapacity, end(found.rate), end(found.low), end(found.high));
+    } else if most > WIDE * rate.as_f64() {
+        let least = end(low.as_f64() - half);
+        estimate = Estimate::ip_rate(Metric::IpCapacity, least, least, least);
+        estimate = estimate.at_least(Limit::Shaper).caveat(Caveat::NotConverged);
+        estimate.confidence = Confidence::Low;
+    }
     estimate.limited_by = Limit::Shaper;
     let depth = Octets::new(turning_point.depth_octets);
     estimate = estimate
@@ -52,8 +86,8 @@ fn is_quiet(session: &MethodRun) -> bool {
 /// what others took of it, of a bucket `ρ` a train at `R` beside others at `X` got `ρ R / (R + X)`,
 /// and `X` is no more than `ρ`.
 fn beside_others(turning_point: &TurningPoint) -> f64 {
-    let (got, sent) = (turning_point.sustained.as_f64(), turning_point.peak.as_f64());
-    got * sent / (sent - got)
+    let (got, sent) = (turning_point.sustained.as_f64(), turning_point.sent.as_f64());
+    if sent > got { got * sent / (sent - got) } else { f64::INFINITY }
 }
 
 /// Of a bucket deeper than that nothing is known, unless one was found.
@@ -91,5 +125,9 @@ const SUSTAINED_BELOW: f64 = 0.9;
 /// Ours: on one whose do not, as for the signature of shallow buckets, and more trains than chance
 /// makes alike.
 const BESIDE_CROSS_TRAFFIC: (f64, usize) = (1.0 / 1.5, 4);
+/// Ours: part of a depth that rates which are a little off make of it.
+const DEEPER: u64 = 10;
+/// Ours: times the rate found, from which on others may have taken too much to name a value.
+const WIDE: f64 = 1.3;
 /// Ours: a packet more or less behind the bend.
 const SUSTAINED_ERROR: f64 = 0.02;

@@ -36,10 +36,13 @@ pub(super) enum Phase {
     Between,
     /// Long trains behind what looks like a bucket of a few packets (adaptive).
     Settle,
+    /// Trains behind packets that empty a bucket, paced at two rates (adaptive).
+    SlowBehind,
+    FastBehind,
 }
 
 impl Phase {
-    const ALL: [Self; 12] = [
+    const ALL: [Self; 14] = [
         Self::Lengths,
         Self::BatchTest,
         Self::Preliminary,
@@ -52,11 +55,18 @@ impl Phase {
         Self::Pushed,
         Self::Between,
         Self::Settle,
+        Self::SlowBehind,
+        Self::FastBehind,
     ];
 
     /// Whether the sender paced its trains for what they are to show.
     pub(super) fn is_paced(self) -> bool {
-        matches!(self, Self::Check | Self::Between)
+        matches!(self, Self::Check | Self::Between | Self::SlowBehind | Self::FastBehind)
+    }
+
+    /// Whether its trains begin with packets that empty a bucket.
+    pub(super) fn is_behind(self) -> bool {
+        matches!(self, Self::SlowBehind | Self::FastBehind)
     }
 
     /// Whether its trains come at random times (adaptive). Others' traffic that comes at regular

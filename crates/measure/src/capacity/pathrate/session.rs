@@ -12,7 +12,7 @@ pub(super) use interval::{Pooled, half_width_of_rates, pool};
 use narrows_probe::probes::TrainReport;
 use narrows_probe::{PathFacts, StampSource};
 use narrows_train::bucket;
-use narrows_train::bucket::{BucketEvidence, BucketSearchParams, Course};
+use narrows_train::bucket::{BucketEvidence, BucketSearchParams, Course, Passage};
 use narrows_train::carried::Carried;
 use narrows_train::train_method::arrived_ns;
 
@@ -28,6 +28,10 @@ pub(super) struct MethodRun {
     /// How back-to-back trains of enough packets to bend arrived, for the look for a token bucket
     /// (adaptive).
     pub(super) courses: Vec<Course>,
+    /// When packets of these and shorter ones arrived, where they are of full size (adaptive).
+    pub(super) passages: Vec<Passage>,
+    /// Trains whose first packets empty a bucket (adaptive).
+    pub(super) behind: Vec<TrainReport>,
     /// How fast long trains were carried, those that lost packets among them (adaptive).
     pub(super) long: Vec<Carried>,
     /// What the sizes of an idle path's trains say of the narrow link's framing (adaptive).
@@ -54,6 +58,8 @@ impl MethodRun {
             too_fast: Vec::new(),
             tally: Tally::default(),
             courses: Vec::new(),
+            passages: Vec::new(),
+            behind: Vec::new(),
             long: Vec::new(),
             inverted: None,
         }
@@ -63,6 +69,10 @@ impl MethodRun {
     pub(super) fn take(&mut self, report: &TrainReport, whole: bool) -> Acceptance {
         self.tally.add(report);
         let phase = Phase::of(report.id);
+        if phase.is_some_and(Phase::is_behind) {
+            self.behind.push(report.clone());
+            return Acceptance::Sample;
+        }
         if !phase.is_some_and(Phase::is_paced) && !whole {
             self.take_long(report);
         }
@@ -88,6 +98,9 @@ impl MethodRun {
         let one = Phase::of(report.id) != Some(Phase::Filter);
         if one && report.arrivals.len() >= LONG {
             self.long.extend(Carried::of(report, arrived_ns));
+        }
+        if one && report.arrivals.iter().all(|row| row.ip_octets == self.full_size()) {
+            self.passages.extend(Passage::of(report));
         }
         if report.arrivals.len() >= LEAST_BENDING {
             let tick = self.facts.receiver.clock_resolution;
@@ -139,8 +152,8 @@ impl MethodRun {
         !batch_phase && floor > 0.0 && sample.span_ns() <= floor * sample.gaps_ns.len() as f64
     }
 
-    /// What the trains say of a token bucket.
-    pub(super) fn search(&self) -> BucketEvidence {
+    /// What bends of trains say of a token bucket.
+    pub(super) fn bends(&self) -> BucketEvidence {
         bucket::of_courses(&self.courses, &BucketSearchParams::default())
     }
 

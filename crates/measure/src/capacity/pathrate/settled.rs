@@ -39,7 +39,8 @@ pub(super) fn corrected(session: &MethodRun, found: Result<Estimate, Reason>) ->
             let above = |ip: BitRate| wire(ip) / settled.rate - 1.0;
             let far = APART + settled.error / settled.rate;
             let faster = || settled.bucket || contradicts(session, settled.rate, wire(rate.high));
-            let wrong = above(rate.value) < -far || (above(rate.high) > far && faster());
+            let slower = above(rate.value) < -far || above(rate.high) < -KNOWN - settled.error / settled.rate;
+            let wrong = slower || (above(rate.high) > far && faster());
             if rate.verdict == BoundKind::Estimated { wrong } else { settled.bucket }
         }),
     };

@@ -8,13 +8,13 @@ use narrows_units::BitRate;
 use super::{Adaptive, MOST_SPACING, Stage, TRAIN_OCTETS, gap_ns, most_ns};
 use crate::capacity::pathrate::sample::Phase;
 use crate::capacity::pathrate::session::MethodRun;
-use crate::capacity::pathrate::{Request, answer, batches, by_trains, hosts, settled, three_rates};
+use crate::capacity::pathrate::{Request, answer, batches, behind, buckets, by_trains, hosts, settled, three_rates};
 
 impl Adaptive {
     /// A train as long as may be: one that stays straight excludes buckets up to its length, one
     /// that bends is followed by more, each after a pause that fills the bucket again.
     pub(super) fn bucket(&mut self, session: &MethodRun, asked: usize) {
-        let search = session.search();
+        let search = buckets::search(session);
         // So many trains alike are an answer; behind rounds, which met others' traffic or a bucket,
         // more are needed.
         let enough = if is_quiet(session) { ALIKE } else { ALIKE_BESIDE_CROSS_TRAFFIC };
@@ -27,7 +27,8 @@ impl Adaptive {
         // Stamps that blur each train would spoil the next as well.
         let sharp = wire_rate(session).is_some_and(|wire| !by_trains::blurred(session, wire));
         let spoiled = asked < SPOILED && sharp && (none || says_little);
-        let more = asked == 0 || spoiled || (search.bent > 0 && !reported && asked < BUCKET_TRAINS);
+        let bends = search.bent > 0 || ended_slower(session);
+        let more = asked == 0 || spoiled || (bends && !reported && asked < BUCKET_TRAINS);
         let packets = usize::try_from(octets / u64::from(session.full_size().max(1))).unwrap_or(usize::MAX);
         let lasts_ns = gap_ns(session, session.full_size()).unwrap_or(0.0) * packets as f64;
         let late = session.of(Phase::Batches).next().is_some() && session.elapsed_ns() > most_ns(session) / 2.0;
@@ -116,6 +117,24 @@ impl Adaptive {
         }
     }
 
+    /// Trains of two rates behind an emptied bucket, where those that bend do not tell what others
+    /// take of it.
+    pub(super) fn behind(&mut self, session: &MethodRun) {
+        self.looked_behind = true;
+        let Some(shape) = behind::wanted(session) else { return };
+        let packets = shape.head + shape.tail - 1;
+        let (full, [slow, fast]) = (session.full_size(), shape.rates.map(BitRate::from_bps_f64));
+        let able = session.facts.max_paced_rate(full).is_none_or(|most| fast.is_some_and(|fast| fast <= most));
+        if !able || packets > self.cap_of(session, BUCKET_OCTETS) {
+            return;
+        }
+        for _ in 0..behind::TRAINS {
+            for (phase, rate) in [(Phase::FastBehind, fast), (Phase::SlowBehind, slow)] {
+                self.queue.push_back(Request { phase, packets, ip_octets: full, rate });
+            }
+        }
+    }
+
     /// Trains of three rates, where others slowed the paced ones and nothing names the link: they
     /// tell whether one link did.
     pub(super) fn three_rates(&mut self, session: &MethodRun) {
@@ -164,7 +183,7 @@ fn wire_rate(session: &MethodRun) -> Option<f64> {
 fn reach_octets(session: &MethodRun) -> u64 {
     let packet_ns = gap_ns(session, session.full_size()).unwrap_or(f64::INFINITY);
     let octets_per_ns = f64::from(session.full_size()) / packet_ns;
-    let (bent, fast) = (session.search().bent > 0, octets_per_ns * 8e9 > FAST_BPS);
+    let (bent, fast) = (buckets::search(session).bent > 0, octets_per_ns * 8e9 > FAST_BPS);
     if !bent && !fast {
         let left = SMALL_RUN_OCTETS.saturating_sub(session.tally.octets);
         // Behind rounds only what looks like a bucket is asked for one; and a sender that is the
@@ -181,6 +200,14 @@ fn reach_octets(session: &MethodRun) -> u64 {
 /// Whether short trains agreed, and no rounds followed.
 fn is_quiet(session: &MethodRun) -> bool {
     session.of(Phase::Pairs).next().is_none()
+}
+
+/// Whether a train that looked for a bucket ended at less than trains went on at before, though it
+/// shows no bend.
+fn ended_slower(session: &MethodRun) -> bool {
+    let before = wire_rate(session).map_or(0.0, |wire| session.ip_rate(wire));
+    let mut ends = session.of(Phase::Bucket).filter_map(|sample| sample.carried);
+    is_quiet(session) && !batches::seen(session) && ends.any(|train| train.ended_bps() < SLOWER * before)
 }
 
 /// Octets of a train that bends in its middle where earlier ones did.
@@ -219,6 +246,8 @@ const LONGEST_REACH_NS: f64 = 1e9;
 /// bend.
 const BUCKET_OCTETS: u64 = 1_200_000;
 const BUCKET_TRAINS: usize = 6;
+/// As much as a bend loses at least.
+const SLOWER: f64 = 1.0 - LEAST_STEP;
 /// Buckets of a share of its octets that a train excludes at least unless a host spoiled it.
 const LITTLE: u64 = 20;
 /// So many of them may be spoilt.
