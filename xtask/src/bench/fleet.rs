@@ -164,6 +164,10 @@ fn page(made: &Provenance, options: &Options, sections: &str) -> String {
          over results of 2.8 kB with five values and eight routers: 53 a second for {} s, as 10 000 hosts do. A result counts as stored when\n\
          its agent hears so. Then the hub's process is stopped while results wait on the bus (with the embedded bus it cannot be), and goes\n\
          on. Everything shares this one machine, whose processors the load takes too. The design's figures are for a core of the hub's own.\n\n\
+         A lease is one of six keys that nobody else wants, as the design's figure means: two hosts, whose agents hear of each write, and four\n\
+         links. One agent takes and gives them back, again and again, while results come. It reads all keys at once and writes one after the\n\
+         other, so that of two runs with the same keys one gets them all: seven round trips. The embedded bus answers a write when the disk\n\
+         has it, NATS when the server has it.\n\n\
          {sections}Measured on and with:\n\n{}",
         made.lines(),
         options.seconds,

@@ -1,5 +1,7 @@
-//! Leases: one agent takes six keys and gives them back, as a loading run does.
+//! Leases: one agent takes six keys that nobody else wants and gives them back, as a loading run
+//! does. Two of them are hosts, whose agents hear of each write.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,32 +15,58 @@ use tokio::task::JoinSet;
 use uuid::Uuid;
 
 use crate::agents::Agent;
-use crate::{now, quantiles};
+use crate::{figure, now, quantiles};
 
 const BUCKET: &str = "lease_1";
 
+/// How long it took to get all keys, and what that is made of.
+#[derive(Default)]
+pub(crate) struct Times {
+    all: Vec<Duration>,
+    /// The reads go out together: until the last of them is answered.
+    reads: Vec<Duration>,
+    /// Each write waits for the one before.
+    writes: Vec<Duration>,
+    /// Tries that found a key taken or a write refused; there is nobody who could.
+    pub(crate) backed_off: u32,
+}
+
+impl Times {
+    /// One figure a step.
+    pub(crate) fn figures(self) {
+        figure("lease of six keys", quantiles(self.all));
+        figure("of it, reads of the keys", quantiles(self.reads));
+        figure("of it, each of six writes", quantiles(self.writes));
+    }
+}
+
 /// Takes keys until the time is over. Nothing is taken within 15 s of the first connection.
-pub(crate) async fn takes(agent: Arc<Agent>, signer: Key, time: Duration) -> String {
+pub(crate) async fn takes([agent, target]: [Arc<Agent>; 2], signer: Key, time: Duration) -> Times {
     let (began, bus) = (now(), &agent.bus);
     let credential = Credential { public_key: signer.public(), certificate: certificate(&agent).await };
     let clock = || Stamp::<Boot>::from_nanos(i64::try_from(began.elapsed().as_nanos()).unwrap());
     let mut lessee = Lessee::new(agent.name.clone(), 7);
     let connected = Event::Connected { server: "one".to_owned() };
     drop(lessee.handle(connected, clock()));
-    let mut times = Vec::new();
+    let mut times = Times::default();
     let mut open: JoinSet<Option<Event>> = JoinSet::new();
-    let keys: Vec<_> = (0..6).map(|number| format!("host.bench-{number}").parse().unwrap()).collect();
+    let hosts = [&agent, &target].map(|host| format!("host.{}", host.name));
+    let links = (0..4).map(|link| format!("link.{link}.0"));
+    let keys: Vec<_> = hosts.into_iter().chain(links).map(|key| key.parse().unwrap()).collect();
     tokio::time::sleep(WAIT).await;
     while began.elapsed() < time.max(WAIT + Duration::from_secs(5)) {
         let (run, start_by, asked) = (Uuid::now_v7(), clock() + Duration::from_secs(60), now());
         let want = Want { run, keys: keys.clone(), start_by, after_new_bus: Duration::ZERO };
         let mut actions = lessee.take(want, clock()).unwrap_or_default();
         let mut started = false;
+        let mut sent = BTreeMap::new();
+        let mut reads = 0;
         // Until the keys are given back too.
         loop {
             for action in actions.drain(..) {
                 match action {
                     Action::Read { request, key } => {
+                        reads += 1;
                         let bus = Arc::clone(bus);
                         open.spawn(async move {
                             let entry = bus.read(BUCKET, &key.to_string()).await.ok()?;
@@ -49,6 +77,9 @@ pub(crate) async fn takes(agent: Arc<Agent>, signer: Key, time: Duration) -> Str
                         });
                     }
                     Action::Write { request, key, expected, holder } => {
+                        if holder.is_some() {
+                            sent.insert(request, now());
+                        }
                         let bus = Arc::clone(bus);
                         let value = holder.map_or(NOBODY, |holder| {
                             let place = Place { bucket: BUCKET, key: &key };
@@ -63,10 +94,10 @@ pub(crate) async fn takes(agent: Arc<Agent>, signer: Key, time: Duration) -> Str
                         });
                     }
                     Action::Start => {
-                        times.push(asked.elapsed());
+                        times.all.push(asked.elapsed());
                         started = true;
                     }
-                    Action::Stop(_) | Action::BackedOff { .. } | Action::Skipped { .. } => {}
+                    Action::Stop(_) | Action::BackedOff { .. } | Action::Skipped { .. } => times.backed_off += 1,
                 }
             }
             if started && open.is_empty() {
@@ -80,10 +111,22 @@ pub(crate) async fn takes(agent: Arc<Agent>, signer: Key, time: Duration) -> Str
                 Some(Ok(event)) = open.join_next() => event.unwrap_or(Event::Tick),
                 () = tokio::time::sleep(Duration::from_millis(100)) => Event::Tick,
             };
+            match &event {
+                Event::Read { .. } => {
+                    reads -= 1;
+                    if reads == 0 && !started {
+                        times.reads.push(asked.elapsed());
+                    }
+                }
+                Event::Accepted { request, .. } if !started => {
+                    times.writes.extend(sent.remove(request).map(|sent| sent.elapsed()));
+                }
+                _ => {}
+            }
             actions.extend(lessee.handle(event, clock()));
         }
     }
-    quantiles(times)
+    times
 }
 
 /// What the hub says of the agent's key, in its plan.

@@ -80,12 +80,15 @@ async fn load(hub: Hub, seeds: &str, bus: &str, time: Duration) {
     hub.apply(fleet.agents.len(), &fleet).await;
     fleet.plans();
     let signer = narrows_bus::Key::from_seed(seeds.lines().next().unwrap()).unwrap();
-    let leases = tokio::spawn(leases::takes(Arc::clone(&fleet.agents[0]), signer, time));
+    let ends = [0, 1].map(|at| Arc::clone(&fleet.agents[at]));
+    let leases = tokio::spawn(leases::takes(ends, signer, time));
     let cpu = hub.cpu();
     fleet.steady(time).await;
     let used = hub.cpu().saturating_sub(cpu);
     figure("hub processor, steady", format!("{:.2} of a core", used.as_secs_f64() / time.as_secs_f64()));
-    figure("lease of six keys", leases.await.unwrap());
+    let leases = leases.await.unwrap();
+    assert_eq!(leases.backed_off, 0, "somebody took a key of the bench");
+    leases.figures();
     fleet.backlog(&hub, bus == "embedded", (time.as_secs() * 300).clamp(2_000, 20_000)).await;
     hub.matrix().await;
     figure("hub memory, highest", format!("{} MB", hub.memory() / 1_000));
