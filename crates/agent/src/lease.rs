@@ -3,22 +3,26 @@
 //! Each key is one of the bucket `lease_<generation>`; its value is null, or a lease that this
 //! agent signed. What others wrote counts only if they signed it.
 
+mod feed;
+
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
-use narrows_bus::{Bus, Condition, Error, Key as Signer, Message, Subscription};
+use narrows_bus::{Bus, Condition, Error, Key as Signer};
 use narrows_fleet::clock::Boot;
 use narrows_fleet::keys::{Key, Name};
 use narrows_fleet::lease::{
-    Action, Credential, Event, Lessee, Obstacle, Place, RequestId, Stopped, Verifier, Want, sealed,
+    ANSWER_WITHIN, Action, Credential, Event, Lessee, Obstacle, Place, RequestId, Stopped, Verifier, Want, sealed,
 };
 use narrows_fleet::message::Joined;
 use narrows_units::Stamp;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 use uuid::Uuid;
 
+use self::feed::{Feeds, Seen};
 use crate::clock::Clock;
 
 /// How a run stands that wants its keys.
@@ -50,6 +54,8 @@ pub(crate) struct Leases {
 enum Command {
     Take(Want, watch::Sender<Standing>),
     Finish,
+    /// Listens to this key beside, and says when it is known who has it.
+    Watch(Key, oneshot::Sender<()>),
     /// Leases are in this bucket from now on, and this certifies the agent's key.
     Bucket(String, String),
 }
@@ -76,6 +82,13 @@ pub(crate) struct Driver {
     connection: Option<u64>,
     open: JoinSet<(u64, Option<Answer>)>,
     run: Option<watch::Sender<Standing>>,
+    /// The keys of that run.
+    keys: Vec<Key>,
+    /// The target of the newest light run, and who waits until it is known.
+    watched: Option<Key>,
+    waits: Option<oneshot::Sender<()>>,
+    feeds: Feeds,
+    seen: mpsc::Receiver<Seen>,
 }
 
 impl Leases {
@@ -86,6 +99,7 @@ impl Leases {
         let (loading, loads) = watch::channel(None);
         let lessee = Arc::new(Mutex::new(Lessee::new(agent.clone(), crate::chance::seed())));
         let leases = Self { agent, lessee, clock, commands: sender, loading: loads };
+        let (feeds, seen) = Feeds::new(Arc::clone(&bus));
         let driver = Driver {
             leases: leases.clone(),
             bus,
@@ -98,6 +112,11 @@ impl Leases {
             connection: None,
             open: JoinSet::new(),
             run: None,
+            keys: Vec::new(),
+            watched: None,
+            waits: None,
+            feeds,
+            seen,
         };
         (leases, driver)
     }
@@ -113,6 +132,14 @@ impl Leases {
     /// Gives the keys back.
     pub(crate) async fn finish(&self) {
         let _ = self.commands.send(Command::Finish).await;
+    }
+
+    /// From now on [`Self::loaded`] knows of this host beside the agent's own. Returns when it does,
+    /// or when the bus does not say so in time.
+    pub(crate) async fn watch(&self, host: &Name) {
+        let (sender, known) = oneshot::channel();
+        let _ = self.commands.send(Command::Watch(Key::Host(host.clone()), sender)).await;
+        let _ = tokio::time::timeout(ANSWER_WITHIN, known).await;
     }
 
     /// Leases are in this bucket from now on, and this certifies the agent's key.
@@ -146,13 +173,12 @@ impl Driver {
     /// Until it is dropped.
     pub(crate) async fn run(mut self) {
         let mut condition = self.bus.condition();
-        let mut feed: Option<Subscription> = None;
+        let own = Key::Host(self.leases.agent.clone());
         loop {
             let now = condition.borrow_and_update().clone();
             self.follow(&now);
-            if feed.is_none() && self.connection.is_some() {
-                feed = self.bus.subscribe("lease.>").await.ok();
-            }
+            let wanted: BTreeSet<Key> = [&own].into_iter().chain(&self.watched).chain(&self.keys).cloned().collect();
+            self.feeds.keep(&self.bucket, &wanted);
             let due = self.leases.lessee().due();
             let wait = due.map_or(LOOK, |due| due.since(self.leases.clock.boot()).min(LOOK));
             tokio::select! {
@@ -164,10 +190,12 @@ impl Driver {
                         self.answered(answer);
                     }
                 }
-                message = next(&mut feed) => match message {
-                    Some(message) => self.republished(&message),
-                    None => feed = None,
-                },
+                Some(seen) = self.seen.recv() => {
+                    // It may be of a connection of which we have not heard.
+                    let now = condition.borrow().clone();
+                    self.follow(&now);
+                    self.seen(seen);
+                }
                 () = tokio::time::sleep(wait) => self.handle(Event::Tick),
             }
         }
@@ -180,6 +208,9 @@ impl Driver {
             return;
         }
         self.connection = connection;
+        if connection.is_none() {
+            self.waits = None;
+        }
         match &now.server {
             // Revisions of one bucket say nothing of another one.
             Some(server) => self.handle(Event::Connected { server: format!("{server} {}", self.bucket) }),
@@ -191,6 +222,7 @@ impl Driver {
         match command {
             Command::Take(want, standing) => {
                 let now = self.leases.clock.boot();
+                self.keys.clone_from(&want.keys);
                 let actions = self.leases.lessee().take(want, now);
                 self.run = Some(standing);
                 match actions {
@@ -201,12 +233,19 @@ impl Driver {
             }
             Command::Finish => {
                 self.run = None;
+                self.keys.clear();
                 self.handle(Event::Finished);
+            }
+            Command::Watch(key, sender) => {
+                // Whoever waits without a connection would wait in vain.
+                self.waits = Some(sender).filter(|_| self.connection.is_some() && !self.feeds.knows(&key));
+                self.watched = Some(key);
             }
             Command::Bucket(bucket, certificate) => {
                 self.certificate = certificate;
                 if bucket != self.bucket {
                     self.bucket = bucket;
+                    self.feeds.forget();
                     // The next look at the condition connects anew.
                     self.connection = None;
                     self.handle(Event::Disconnected);
@@ -215,12 +254,18 @@ impl Driver {
         }
     }
 
-    fn republished(&mut self, message: &Message) {
-        let key = message.subject.strip_prefix("lease.").and_then(|key| key.parse().ok());
-        if let (Some(key), Some(revision)) = (key, message.revision) {
-            let place = Place { bucket: &self.bucket, key: &key };
-            let state = self.verifier.state(place, revision, &message.payload);
-            self.handle(Event::Republished { key, revision, state });
+    fn seen(&mut self, seen: Seen) {
+        let Seen { connection, key, revision, value } = seen;
+        if self.connection != Some(connection) {
+            return;
+        }
+        let state = self.verifier.state(Place { bucket: &self.bucket, key: &key }, revision, &value);
+        self.feeds.note(&key);
+        let is_watched = self.watched.as_ref() == Some(&key);
+        self.handle(Event::Republished { key, revision, state });
+        if is_watched {
+            // To drop it is to say so: whoever waits may look now.
+            self.waits = None;
         }
     }
 
@@ -285,6 +330,7 @@ impl Driver {
     }
 
     fn over(&mut self, standing: Standing) {
+        self.keys.clear();
         if let Some(run) = self.run.take() {
             run.send_replace(standing);
         }
@@ -303,14 +349,6 @@ impl Driver {
             }
             (connection, call(bus, bucket).await)
         });
-    }
-}
-
-/// The next message; `None`: the subscription has ended.
-async fn next(feed: &mut Option<Subscription>) -> Option<Message> {
-    match feed {
-        Some(feed) => feed.next().await.ok(),
-        None => std::future::pending().await,
     }
 }
 

@@ -79,8 +79,11 @@ impl Worker {
             let report = Report::of(Exit::Skipped, "its time had passed");
             return self.keep(job, (run_id(now_ms), now_ms), report, [vec![], vec![]]);
         }
-        if job.keys.is_empty() && shared.leases.loaded(&hosts, job.beside.as_ref()) {
-            return Ended::Postponed { until_ms: now_ms + BLOCKED_MS };
+        if job.keys.is_empty() {
+            shared.leases.watch(&job.target).await;
+            if shared.leases.loaded(&hosts, job.beside.as_ref()) {
+                return Ended::Postponed { until_ms: now_ms + BLOCKED_MS };
+            }
         }
         if let Some(until_ms) = self.out_of_budget(job, now_ms) {
             if job.keys.is_empty() && order_of(job).is_none() {

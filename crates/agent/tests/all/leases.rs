@@ -158,3 +158,37 @@ async fn a_wall_clock_that_is_set_moves_no_lease() {
     assert_eq!(loads(&world).len(), 2);
     agent.stop().await;
 }
+
+/// Of 10 000 agents each would hear all leases of the others.
+#[tokio::test(start_paused = true)]
+async fn an_agent_hears_of_the_keys_that_concern_it_and_of_no_others() {
+    let world = World::new();
+    let agent = world.start("a");
+    let heard = |keys: [&str; 4]| keys.map(|key| world.bus.listeners(&format!("lease.{key}")));
+    pass(1).await;
+    assert_eq!(heard(["host.a", "host.b", "host.c", "link.7.0"]), [1, 0, 0, 0]);
+    // Light runs towards b and c, one after the other.
+    world.give(&world.plan(&["a", "b", "c"], "a", 1)).await;
+    pass(30).await;
+    let [own, b, c, link] = heard(["host.a", "host.b", "host.c", "link.7.0"]);
+    assert_eq!((own, b + c, link), (1, 1, 0));
+    world.give(&Plan { serial: 2, ..quiet(&world, &["a", "b", "c"], "a") }).await;
+    let mut order = world.order("a", "c", "throughput -t 20", 10);
+    order.keys.push("link.7.0".parse().unwrap());
+    world.say(&order).await;
+    pass(5).await;
+    let [own, _, c, link] = heard(["host.a", "host.b", "host.c", "link.7.0"]);
+    assert_eq!((own, c, link), (1, 1, 1));
+    pass(60).await;
+    assert_eq!(heard(["host.a", "host.b", "host.c", "link.7.0"])[3], 0);
+    // Light runs wait for whoever loads their own host.
+    let lease = world.lease("x", "host.a", world.bus.revision("lease_1", "host.a"));
+    world.bus.put("lease_1", "host.a", lease).await;
+    world.say(&world.order("a", "b", "rtt", 11)).await;
+    pass(8).await;
+    let echoes = || world.log.lock().unwrap().iter().filter(|sent| sent.words[0] == "rtt").count();
+    assert_eq!(echoes(), 2, "x loads this host");
+    pass(30).await;
+    assert_eq!(echoes(), 3, "x is gone");
+    agent.stop().await;
+}

@@ -71,6 +71,16 @@ impl Memory {
         self.content().keys.get(&format!("{bucket}/{key}")).map_or(0, |entry| entry.revision)
     }
 
+    /// How many listen to a subject.
+    pub(crate) fn listeners(&self, subject: &str) -> usize {
+        let content = self.content();
+        let hears = |pattern: &str| match pattern.strip_suffix('>') {
+            Some(begin) => subject.starts_with(begin),
+            None => subject == pattern,
+        };
+        content.listeners.iter().filter(|(pattern, listener)| hears(pattern) && !listener.is_closed()).count()
+    }
+
     fn up(&self) -> Result<()> {
         let there = self.condition.borrow().server.is_some();
         there.then_some(()).ok_or_else(|| Error::Disconnected("it is gone".to_owned()))

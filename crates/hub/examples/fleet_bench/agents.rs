@@ -92,7 +92,7 @@ impl Agent {
         let name = &self.name;
         let mut plans = self.bus.subscribe(&format!("plan.{name}")).await.unwrap();
         let mut stored = self.bus.subscribe(&format!("stored.{name}")).await.unwrap();
-        let mut leases = self.bus.subscribe("lease.>").await.unwrap();
+        let mut leases = self.bus.subscribe(&format!("lease.host.{name}")).await.unwrap();
         let agent = Arc::clone(self);
         tokio::spawn(async move {
             let mut next = tokio::time::interval(STATUS);
