@@ -33,7 +33,8 @@ pub enum Error {
     /// Who runs the bus: the stream has no room. Keep the message and try later.
     #[error("the stream {0} is full")]
     Full(String),
-    /// Who runs the bus: something exists with other settings than this program needs.
+    /// Who runs the bus: something exists with other settings than this program needs, and they
+    /// cannot be changed while it keeps what it has: limits grow and do not shrink.
     #[error("{name}: {setting} is {found} and must be {wanted}")]
     Settings {
         /// The stream, consumer or bucket.

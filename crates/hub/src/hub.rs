@@ -145,8 +145,11 @@ impl Hub {
     /// Makes what is missing on the bus, and reads who belongs to the fleet.
     pub async fn open(parts: Parts) -> Result<Arc<Self>> {
         let settings = BusSettings::fleet(parts.lease_generation).within(parts.bus_octets);
-        parts.bus.provide(&settings).await?;
         parts.directory.replace(parts.record.agents().await?);
+        if let Some(tokens) = &parts.tokens {
+            tokens.tell_room((parts.clock)()).await;
+        }
+        parts.bus.provide(&settings).await?;
         let states = parts.record.alert_states().await?;
         let hub = Self {
             keys: parts.keys,

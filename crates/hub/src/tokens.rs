@@ -58,13 +58,26 @@ impl Tokens {
         BusAddress::Nats { servers: servers.clone(), jwt, authority: authority.clone() }
     }
 
+    /// The time of the next token of the account.
+    fn next_s(&self, now_ms: i64) -> u64 {
+        let second = seconds(now_ms);
+        let newest = |before: u64| Some(second.max(before + 1));
+        let before = self.told_s.fetch_update(Ordering::Relaxed, Ordering::Relaxed, newest);
+        second.max(before.unwrap_or_default() + 1)
+    }
+
+    /// Tells the servers how much room the fleet needs: the operator's settings may be of a version
+    /// that needed less.
+    pub(crate) async fn tell_room(&self, now_ms: i64) {
+        if let Err(error) = self.tell(self.next_s(now_ms)).await {
+            tracing::warn!(%error, "NATS does not know how much room the fleet needs now");
+        }
+    }
+
     /// Tells the servers who belongs to the fleet no more, until one has heard it or there is news.
     pub(crate) fn tell_revoked(self: &Arc<Self>, now_ms: i64) {
         let tokens = Arc::clone(self);
-        let second = seconds(now_ms);
-        let newest = |before: u64| Some(second.max(before + 1));
-        let before = tokens.told_s.fetch_update(Ordering::Relaxed, Ordering::Relaxed, newest);
-        let at_s = second.max(before.unwrap_or_default() + 1);
+        let at_s = tokens.next_s(now_ms);
         tokio::spawn(async move {
             while tokens.told_s.load(Ordering::Relaxed) == at_s {
                 match tokens.tell(at_s).await {

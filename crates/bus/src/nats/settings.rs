@@ -1,4 +1,4 @@
-//! Streams, consumers and buckets: made, and read back.
+//! Streams, consumers and buckets: made, and read back. What an older version made smaller grows.
 
 use async_nats::jetstream::consumer::{AckPolicy, pull};
 use async_nats::jetstream::context::GetStreamErrorKind;
@@ -91,17 +91,49 @@ async fn stream(context: &Context, wanted: &Config) -> Result<()> {
         }
         Err(error) => return Err(Error::Storage(error.to_string())),
     };
-    compare(&wanted.name, wanted, &found.cached_info().config)
+    let mut found = found.cached_info().config.clone();
+    let mut wanted = wanted.clone();
+    if let Some(mut grown) = grown_stream(&wanted, &found) {
+        let mut updated = context.update_stream(&grown).await;
+        if let Err(error) = &updated
+            && found.max_bytes < wanted.max_bytes
+        {
+            // Its server or its account has no more room. So it was before, and the fleet went on.
+            let (name, has, wants) = (&wanted.name, found.max_bytes, wanted.max_bytes);
+            tracing::warn!(%error, "{name} has room for {has} octets, and not for {wants} as this version wants");
+            (wanted.max_bytes, grown.max_bytes) = (has, has);
+            updated = context.update_stream(&grown).await;
+        }
+        found = updated.map_err(|error| Error::Storage(format!("{}: {error}", wanted.name)))?.config;
+    }
+    compare(&wanted.name, &wanted, &found)
+}
+
+/// The same stream with each limit that is smaller than wanted as large as that, and the history
+/// that is wanted; `None`: it is so already. What a version before this one made has its limits.
+fn grown_stream(wanted: &Config, found: &Config) -> Option<Config> {
+    let mut grown = found.clone();
+    grown.max_bytes = grown.max_bytes.max(wanted.max_bytes);
+    grown.max_age = grown.max_age.max(wanted.max_age);
+    grown.duplicate_window = grown.duplicate_window.max(wanted.duplicate_window);
+    // Values that were written over are read by nobody: there may be fewer of them too.
+    grown.max_messages_per_subject = wanted.max_messages_per_subject;
+    (grown != *found).then_some(grown)
 }
 
 async fn sink(context: &Context, wanted: &pull::Config) -> Result<()> {
+    let storage = |error: &dyn std::fmt::Display| Error::Storage(error.to_string());
     let name = wanted.durable_name.clone().unwrap_or_default();
-    let stream = context.get_stream_no_info(STREAM).await.map_err(|error| Error::Storage(error.to_string()))?;
-    let found = stream
-        .get_or_create_consumer(&name, wanted.clone())
-        .await
-        .map_err(|error| Error::Storage(error.to_string()))?;
-    compare(&format!("{STREAM}/{name}"), wanted, &found.cached_info().config)
+    let stream = context.get_stream_no_info(STREAM).await.map_err(|error| storage(&error))?;
+    let found = stream.get_or_create_consumer(&name, wanted.clone()).await.map_err(|error| storage(&error))?;
+    let mut found = found.cached_info().config.clone();
+    let smaller = found.ack_wait < wanted.ack_wait || found.max_ack_pending < wanted.max_ack_pending;
+    if smaller {
+        // One that is there already is changed, and stays where it is.
+        let changed = stream.create_consumer(wanted.clone()).await.map_err(|error| storage(&error))?;
+        found = changed.cached_info().config.clone();
+    }
+    compare(&format!("{STREAM}/{name}"), wanted, &found)
 }
 
 /// Every setting that we give must come back as it was, and no switch be on that we left off.
@@ -134,6 +166,7 @@ mod tests {
     fn a_setting_that_came_back_changed_is_named() {
         let wanted = bucket(&Bucket::new("lease_1", "lease"));
         assert_eq!(compare("KV_lease_1", &wanted, &wanted), Ok(()));
+        assert_eq!(grown_stream(&wanted, &wanted), None);
         for (found, changed) in [
             (Config { allow_rollup: true, ..wanted.clone() }, "allow_rollup_hdrs"),
             (Config { deny_purge: false, ..wanted.clone() }, "deny_purge"),
@@ -143,5 +176,18 @@ mod tests {
             let error = compare("KV_lease_1", &wanted, &found).unwrap_err();
             assert!(matches!(&error, Error::Settings { setting, .. } if setting == changed), "{error}");
         }
+    }
+
+    #[test]
+    fn limits_grow_and_never_shrink() {
+        let wanted = bucket(&Bucket { history: 2, max_octets: 4_000, ..Bucket::new("plan", "plan") });
+        let smaller = Config { max_bytes: 1_000, max_messages_per_subject: 1, ..wanted.clone() };
+        assert_eq!(grown_stream(&wanted, &smaller), Some(wanted.clone()));
+        let larger = Config { max_bytes: 9_000, ..wanted.clone() };
+        assert_eq!(grown_stream(&wanted, &larger), None);
+        let longer = Config { max_messages_per_subject: 3, ..wanted.clone() };
+        assert_eq!(grown_stream(&wanted, &longer), Some(wanted.clone()));
+        let other = Config { allow_direct: false, max_bytes: 1_000, ..wanted.clone() };
+        assert_eq!(grown_stream(&wanted, &other), Some(Config { allow_direct: false, ..wanted }));
     }
 }

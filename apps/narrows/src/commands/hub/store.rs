@@ -16,13 +16,24 @@ pub(super) async fn open(url: &str) -> Result<Arc<dyn Record>, Failure> {
 
 /// What a fault of the hub means for who called.
 pub(super) fn failure(error: &narrows_hub::Error) -> Failure {
-    let hint = if matches!(error, narrows_hub::Error::Bus(narrows_bus::Error::Storage(_))) {
-        "; --bus-size says how much of its disk the hub wants"
-    } else {
-        ""
+    use narrows_bus::Error::{Settings, Storage};
+    let hint = match error {
+        narrows_hub::Error::Bus(Storage(_)) => "; --bus-size says how much of its disk the hub wants".to_owned(),
+        narrows_hub::Error::Bus(Settings { name, setting, found, .. })
+            if name == narrows_bus::STREAM && SIZES.contains(&&**setting) =>
+        {
+            format!("; a bus does not shrink: say --bus-size \"{found} B\", or more")
+        }
+        narrows_hub::Error::Bus(Settings { name, .. }) => {
+            format!("; this version did not make {name}: use the one that did, or another bus")
+        }
+        _ => String::new(),
     };
     Failure::host(format!("{error}{hint}"))
 }
+
+/// The size of the stream of results, as NATS and the bus in the hub call it.
+const SIZES: [&str; 2] = ["max_bytes", "max_octets"];
 
 pub(super) fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
     tokio::runtime::Runtime::new().map_err(|error| Failure::host(format!("no threads: {error}")))

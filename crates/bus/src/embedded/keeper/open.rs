@@ -7,7 +7,7 @@ use rusqlite::{Connection, OptionalExtension, Transaction, params};
 
 use super::Work;
 use crate::error::{Error, Result};
-use crate::settings::{Bucket, Settings};
+use crate::settings::{STREAM, Settings, Stream};
 use crate::subject;
 
 /// "nrwb": tells our files from other SQLite files.
@@ -64,7 +64,8 @@ pub(super) fn settings(connection: &Connection) -> Work<Option<Settings>> {
     Ok(text.map(read).transpose()?)
 }
 
-/// Makes what is missing; what is there must be the same.
+/// Makes what is missing. What is there grows to what is wanted, as a version before this one may
+/// have made it smaller; apart from that it must be the same.
 pub(super) fn provide(transaction: &Transaction<'_>, now: Option<&Settings>, wanted: Settings) -> Work<Settings> {
     subject::pattern(&wanted.stream.subjects)?;
     for name in wanted.sinks.names.iter().chain(wanted.buckets.iter().map(|bucket| &bucket.name)) {
@@ -78,7 +79,13 @@ pub(super) fn provide(transaction: &Transaction<'_>, now: Option<&Settings>, wan
             ..wanted.clone()
         },
     };
-    same("the stream", "how results are kept", &all.stream, &wanted.stream)?;
+    grow(&mut all.stream, &wanted);
+    all.sinks.ack_wait = all.sinks.ack_wait.max(wanted.sinks.ack_wait);
+    all.sinks.max_pending = all.sinks.max_pending.max(wanted.sinks.max_pending);
+    same(STREAM, "subjects", &all.stream.subjects, &wanted.stream.subjects)?;
+    same(STREAM, "max_octets", &all.stream.max_octets, &wanted.stream.max_octets)?;
+    same(STREAM, "max_age", &all.stream.max_age, &wanted.stream.max_age)?;
+    same(STREAM, "duplicate_window", &all.stream.duplicate_window, &wanted.stream.duplicate_window)?;
     same("the sinks", "ack_wait", &all.sinks.ack_wait, &wanted.sinks.ack_wait)?;
     same("the sinks", "max_pending", &all.sinks.max_pending, &wanted.sinks.max_pending)?;
     for sink in wanted.sinks.names {
@@ -89,14 +96,26 @@ pub(super) fn provide(transaction: &Transaction<'_>, now: Option<&Settings>, wan
         }
     }
     for bucket in wanted.buckets {
-        match all.buckets.iter().find(|one| one.name == bucket.name) {
-            Some(found) => same::<Bucket>(&bucket.name, "the bucket", found, &bucket)?,
-            None => all.buckets.push(bucket),
-        }
+        let Some(found) = all.buckets.iter_mut().find(|one| one.name == bucket.name) else {
+            all.buckets.push(bucket);
+            continue;
+        };
+        found.max_octets = found.max_octets.max(bucket.max_octets);
+        // Values that were written over are read by nobody; the next write leaves as many as that.
+        found.history = bucket.history;
+        same(&bucket.name, "max_octets", &found.max_octets, &bucket.max_octets)?;
+        same(&bucket.name, "republish", &found.republish, &bucket.republish)?;
     }
     let text = serde_json::to_string(&all).map_err(|error| Error::Storage(error.to_string()))?;
     transaction.execute("insert or replace into setting (name, value) values (?1, ?2)", params![SETTINGS, text])?;
     Ok(all)
+}
+
+/// Each limit that is smaller than wanted is as large as that afterwards.
+fn grow(stream: &mut Stream, Settings { stream: wanted, .. }: &Settings) {
+    stream.max_octets = stream.max_octets.max(wanted.max_octets);
+    stream.max_age = stream.max_age.max(wanted.max_age);
+    stream.duplicate_window = stream.duplicate_window.max(wanted.duplicate_window);
 }
 
 fn same<T: PartialEq + std::fmt::Debug>(name: &str, setting: &str, found: &T, wanted: &T) -> Result<()> {

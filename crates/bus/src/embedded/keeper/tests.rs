@@ -169,7 +169,9 @@ fn a_new_sink_gets_what_is_there() {
 
 #[test]
 fn revisions_go_on_after_a_restart_and_history_is_bounded() {
-    let mut file = File::new(Settings::fleet(1));
+    let mut settings = Settings::fleet(1);
+    settings.buckets[0].history = 2;
+    let mut file = File::new(settings);
     assert_eq!(file.write("a", 10, 0), Ok(1));
     assert_eq!(file.write("b", 10, 0), Ok(2));
     assert_eq!(file.write("a", 10, 1), Ok(3));
@@ -201,6 +203,30 @@ fn a_full_bucket_takes_what_replaces_as_much() {
     assert_eq!(file.write("b", 900, 0), Ok(4));
     let mut file = file.restart();
     assert_eq!(file.write("c", 900, 0), full);
+}
+
+/// What the hub made before plans of large fleets had room.
+#[test]
+fn a_file_of_an_earlier_version_grows_and_keeps_what_it_has() {
+    let mut before = Settings::fleet(1);
+    for bucket in &mut before.buckets {
+        bucket.max_octets = 1_000;
+    }
+    before.buckets[0].history = 2;
+    let mut file = File::new(before);
+    assert_eq!(file.write("a", 900, 0), Ok(1));
+    assert_eq!(file.write("b", 900, 0), Err(Error::Full("plan".to_owned())));
+    assert_eq!(file.publish("x", 10), Ok((1, false)));
+    assert_eq!(file.ask(Call::Provide(Settings::fleet(1))), Ok(Answer::Done));
+    assert_eq!(file.write("b", 900, 0), Ok(2));
+    assert_eq!(file.write("a", 900, 1), Ok(3));
+    let mut file = file.restart();
+    assert_eq!(file.ask(Call::Provide(Settings::fleet(1))), Ok(Answer::Done));
+    assert_eq!(file.fetched(9), [(1, 1)]);
+    // A limit that is larger than wanted stays, and its size is said.
+    let smaller = Settings::fleet(1).within(1_000_000);
+    let refused = file.ask(Call::Provide(smaller)).unwrap_err();
+    assert_eq!(refused.to_string(), "results: max_octets is 20000000000 and must be 1000000");
 }
 
 /// SQLite reports a file that may not grow as it reports a disk without room.

@@ -62,16 +62,36 @@ pub(super) async fn provide(world: &mut World) {
     settings.buckets.push(Bucket { max_octets: 1_000_000, ..Bucket::new("lease_2", "lease") });
     world.hub.provide(&settings).await.unwrap();
     assert_eq!(world.hub.write("lease_2", "host.a", "x".into(), 0).await, Ok(1));
-    for change in 0..3 {
+    // What a version before this one made has less room: it grows, and keeps what it has.
+    settings.stream.max_octets *= 2;
+    settings.stream.max_age *= 2;
+    settings.stream.duplicate_window *= 2;
+    settings.sinks.max_pending += 1;
+    settings.sinks.ack_wait *= 2;
+    settings.buckets[0].max_octets *= 2;
+    settings.buckets[0].history = 3;
+    assert_eq!(world.hub.provide(&settings).await, Ok(()));
+    assert_eq!(world.hub.provide(&settings).await, Ok(()));
+    assert_eq!(world.hub.write("lease_2", "host.a", "y".into(), 1).await, Ok(2));
+    // So does a history that shrinks; but nothing else does, and nothing else changes.
+    assert_eq!(world.hub.write("plan", "a", "older".into(), 0).await, Ok(1));
+    assert_eq!(world.hub.write("plan", "a", "newer".into(), 1).await, Ok(2));
+    settings.buckets[0].history = 1;
+    assert_eq!(world.hub.provide(&settings).await, Ok(()));
+    assert_eq!(world.hub.read("plan", "a").await.unwrap().unwrap().value, "newer");
+    assert_eq!(world.hub.write("plan", "a", "newest".into(), 2).await, Ok(3));
+    for change in 0..4 {
         let mut other = settings.clone();
         match change {
-            0 => other.stream.max_octets *= 2,
-            1 => other.sinks.max_pending += 1,
-            _ => other.buckets[1].history = 3,
+            0 => other.stream.max_octets /= 2,
+            1 => other.sinks.max_pending -= 1,
+            2 => other.buckets[0].max_octets /= 2,
+            _ => other.buckets[2].republish = Some("elsewhere".to_owned()),
         }
         let refused = world.hub.provide(&other).await;
         assert!(matches!(refused, Err(Error::Settings { .. })), "{change}: {refused:?}");
     }
+    assert_eq!(world.hub.provide(&settings).await, Ok(()));
     // It is not for agents to make streams, and the bus says so.
     assert!(world.a.provide(&settings).await.is_err());
     until(&*world.a, |now| now.refused > 0).await;
