@@ -1,7 +1,8 @@
 //! Which commands an agent runs: words that come from the hub become the arguments of a child, so
 //! only flags pass that measure. None of them names a file, and no shell reads them.
 
-use narrows_fleet::config::loads;
+use narrows_fleet::allowance::LIGHT;
+use narrows_fleet::config::{OwnBudget, loads};
 use narrows_units::BitRate;
 
 use crate::limits::Limits;
@@ -87,27 +88,40 @@ pub(crate) fn checked(words: &[String], limits: &Limits) -> Result<Vec<String>, 
         }
         given.push((*flag, value));
     }
-    let budget = budget(kind, &given, limits.highest_rate)?;
-    Ok(words.iter().cloned().chain(budget).collect())
+    if kind == "throughput" {
+        let value =
+            |names: [&str; 2]| given.iter().find(|(flag, _)| names.contains(flag)).and_then(|(_, value)| *value);
+        let (rate, streams) = (value(["-b", "--bitrate"]), value(["-P", "--parallel"]));
+        limits.highest_rate.map_or(Ok(()), |highest| transfer(rate, streams, highest))?;
+        return Ok(words.to_vec());
+    }
+    bounded(words, limits.highest_rate)
 }
 
-/// What keeps a command below the owner's highest rate, and a light one within the light slot.
-fn budget(kind: &str, given: &[(&str, Option<&str>)], highest: Option<BitRate>) -> Result<Vec<String>, String> {
-    let value = |names: [&str; 2]| given.iter().find(|(flag, _)| names.contains(flag)).and_then(|(_, value)| *value);
-    let own = value(["--budget", "--budget"]);
-    match (kind, highest) {
-        ("throughput", None) => return Ok(Vec::new()),
-        ("throughput", Some(highest)) => {
-            let (rate, streams) = (value(["-b", "--bitrate"]), value(["-P", "--parallel"]));
-            return transfer(rate, streams, highest).map(|()| Vec::new());
-        }
-        (_, Some(_)) if own.is_some() => return Err("a budget of its own beside the owner's highest rate".to_owned()),
-        _ => {}
+/// The same command below the owner's highest rate, and within the light slot if it is light.
+fn bounded(words: &[String], highest: Option<BitRate>) -> Result<Vec<String>, String> {
+    let own = OwnBudget::of(words)?.unwrap_or_default();
+    if let (Some(rate), Some(highest)) = (own.rate, highest)
+        && rate > highest
+    {
+        return Err(format!("{rate} are beyond the owner's highest rate, {highest}"));
     }
-    let octets = (loads(kind) == Some(false) && own.is_none()).then(|| LIGHT_OCTETS.to_owned());
-    let rate = highest.map(|highest| format!("{} bit/s", highest.bps()));
-    let bounds: Vec<String> = octets.into_iter().chain(rate).collect();
-    Ok(if bounds.is_empty() { bounds } else { vec!["--budget".to_owned(), bounds.join(", ")] })
+    let octets = (loads(words) == Some(false) && own.octets.is_none()).then(|| format!("{} B", LIGHT.count()));
+    let rate = highest.filter(|_| own.rate.is_none()).map(|highest| format!("{} bit/s", highest.bps()));
+    let more: Vec<String> = octets.into_iter().chain(rate).collect();
+    let mut words = words.to_vec();
+    if more.is_empty() {
+        return Ok(words);
+    }
+    let more = more.join(", ");
+    match words.iter().position(|word| word.starts_with(OwnBudget::FLAG)) {
+        Some(at) => {
+            let at = if words[at] == OwnBudget::FLAG { at + 1 } else { at };
+            words[at] = format!("{}, {more}", words[at]);
+        }
+        None => words.extend([OwnBudget::FLAG.to_owned(), more]),
+    }
+    Ok(words)
 }
 
 fn transfer(rate: Option<&str>, streams: Option<&str>, highest: BitRate) -> Result<(), String> {
@@ -120,9 +134,6 @@ fn transfer(rate: Option<&str>, streams: Option<&str>, highest: BitRate) -> Resu
     }
     Ok(())
 }
-
-/// What a server grants at once without its load slot, which is for leased runs.
-const LIGHT_OCTETS: &str = "4 MB";
 
 #[cfg(test)]
 mod tests {
@@ -144,9 +155,9 @@ mod tests {
             "test --quick",
         ] {
             let command = checked(&words(text), &limits).unwrap();
-            let light = loads(&command[0]) == Some(false);
+            let light = loads(&command) == Some(false);
             assert_eq!(command[..words(text).len()], words(text), "{text}");
-            assert_eq!(command[words(text).len()..] == ["--budget", "4 MB"], light, "{text}");
+            assert_eq!(command[words(text).len()..] == ["--budget", "4000000 B"], light, "{text}");
         }
         for text in [
             "",
@@ -171,13 +182,22 @@ mod tests {
     #[test]
     fn the_owners_rate_bounds_every_command() {
         let limits = Limits::read("highest_rate = \"100 Mbit/s\"\nkinds = [\"rtt\", \"throughput\"]").unwrap();
-        assert_eq!(checked(&words("rtt"), &limits).unwrap()[1..], ["--budget", "4 MB, 100000000 bit/s"]);
+        assert_eq!(checked(&words("rtt"), &limits).unwrap()[1..], ["--budget", "4000000 B, 100000000 bit/s"]);
         assert!(checked(&words("throughput -b 25M -P 4"), &limits).is_ok());
+        for (text, value) in [
+            ("rtt --budget 1s", "1s, 4000000 B, 100000000 bit/s"),
+            ("rtt --budget=2MB", "--budget=2MB, 100000000 bit/s"),
+            ("rtt --budget 64MB -R", "64MB, 100000000 bit/s"),
+            ("rtt -R --budget 64MB,5Mbit/s", "64MB,5Mbit/s"),
+        ] {
+            let command = checked(&words(text), &limits).unwrap();
+            assert!(command.iter().any(|word| word == value) && command.len() == words(text).len(), "{command:?}");
+        }
         for text in [
             "throughput",
             "throughput -b 0",
             "throughput -b 26M -P 4",
-            "rtt --budget 1s",
+            "rtt --budget 101Mbit/s",
             "available",
             "throughput -b x",
         ] {

@@ -121,7 +121,7 @@ fn of_us(tenant: &Name, agent: &Name, joined: &Joined) -> Result<(), Refusal> {
 fn leased(command: &[String], agent: &Name, target: &Name, keys: &[Key]) -> Result<(), Refusal> {
     let kind = command.first().map_or("", String::as_str);
     let hosts = [agent, target].map(|host| Key::Host(host.clone()));
-    match loads(kind) {
+    match loads(command) {
         Some(true) if !hosts.iter().all(|host| keys.contains(host)) => {
             Err(Refusal::Malformed(format!("{kind} towards {target} loads, and leases not both hosts")))
         }
@@ -132,7 +132,7 @@ fn leased(command: &[String], agent: &Name, target: &Name, keys: &[Key]) -> Resu
 fn within(plan: &Plan, limits: &Limits) -> Result<(), String> {
     let light = |words: &Vec<String>| {
         let kind = words.first().map_or("", String::as_str);
-        if loads(kind) == Some(true) {
+        if loads(words) == Some(true) {
             return Err(format!("{kind} loads, and belongs into the timetable"));
         }
         checked(words, limits).map(|_| ())

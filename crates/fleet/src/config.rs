@@ -24,6 +24,7 @@
 //! sites and groups.
 
 mod alerts;
+mod budget;
 mod error;
 mod file;
 mod hosts;
@@ -39,11 +40,13 @@ use std::time::Duration;
 use narrows_units::{BitRate, Octets};
 
 pub use alerts::{PathRule, alert_changes};
+pub use budget::OwnBudget;
 pub use error::ConfigError;
 pub use pairs::Pairs;
 pub use resolve::{Fleet, Site, Test};
 pub use selector::{Selector, SelectorError};
 
+use crate::allowance::LIGHT;
 use crate::keys::Name;
 use alerts::AlertEntry;
 use hosts::Pattern;
@@ -115,9 +118,14 @@ impl Command {
     }
 }
 
-/// Whether runs of a kind load, and so need leases; `None`: there is no such kind.
-pub fn loads(kind: &str) -> Option<bool> {
-    KINDS.into_iter().find(|(name, _)| *name == kind).map(|(_, loads)| loads)
+/// Whether a command loads, and so needs leases: by its kind, or by the octets that it asks for.
+/// `None`: there is no such kind.
+pub fn loads(words: &[String]) -> Option<bool> {
+    let kind = words.first().map_or("", String::as_str);
+    let (_, loads) = KINDS.into_iter().find(|(name, _)| *name == kind)?;
+    // A budget that cannot be read allows nothing.
+    let own = OwnBudget::of(words).ok().flatten().and_then(|own| own.octets);
+    Some(loads || own.is_some_and(|octets| octets > LIGHT))
 }
 
 /// The kinds of runs, and whether they load. `burst` and `hops` may send more at once than a server

@@ -6,6 +6,7 @@
 //!
 //! * [`config`]: sites, groups, tests and alerts from TOML; pairs out.
 //! * [`alert`]: runs and rules in; alerts out, one for the paths that one link holds back.
+//! * [`allowance`]: how many octets a path gets whose light runs find nothing.
 //! * [`keys`]: what a loading run excludes.
 //! * [`mesh`]: which light runs each agent starts, computed alone.
 //! * [`timetable`]: when each loading run may start: the first barrier against collisions.
@@ -18,6 +19,7 @@
 //!   load.
 
 pub mod alert;
+pub mod allowance;
 pub mod clock;
 pub mod config;
 pub mod keys;

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use narrows_fleet::config::OwnBudget;
 use narrows_units::{BitRate, Octets, parse_duration_or_seconds};
 
 /// What a run takes at most.
@@ -22,14 +23,17 @@ impl Cost {
             _ => 10,
         };
         let time = value(words, &["-t", "--time"]).and_then(|text| parse_duration_or_seconds(text).ok());
+        let own = OwnBudget::of(words).ok().flatten().unwrap_or_default();
+        let time = time.or(own.time);
         let time = time.filter(|time| !time.is_zero()).unwrap_or(Duration::from_secs(usual)).min(LONGEST);
-        let asked = value(words, &["-b", "--bitrate"]).and_then(rate);
+        let asked = own.rate.or_else(|| value(words, &["-b", "--bitrate"]).and_then(rate));
         let streams = value(words, &["-P", "--parallel"]).and_then(|text| text.parse().ok()).unwrap_or(1_u64);
         let asked = asked.map(|rate| BitRate::from_bps(rate.bps().saturating_mul(streams)));
         let path = capacity.unwrap_or(UNKNOWN);
         let peak = asked.map_or(path, |asked| asked.min(path));
         let ways = if words.iter().any(|word| word == "--bidir") { 2 } else { 1 };
-        Self { length: time + MARGIN, peak, octets: Octets::new(peak.octets_in(time) * ways) }
+        let octets = own.octets.unwrap_or_else(|| Octets::new(peak.octets_in(time) * ways));
+        Self { length: time + MARGIN, peak, octets }
     }
 }
 
@@ -75,5 +79,7 @@ mod tests {
         assert_eq!(of("throughput -b 500M", Some(80)), (15, 80, 100));
         assert_eq!(of("burst", None), (10, 1_000, 625));
         assert_eq!(of("throughput -t 0", Some(8)), (15, 8, 10));
+        assert_eq!(of("available --budget 64MB", Some(5_000)), (15, 5_000, 64));
+        assert_eq!(of("available --budget=64MB,100Mbit/s", None), (15, 100, 64));
     }
 }

@@ -1,6 +1,7 @@
 //! The hub: what all its parts share, and the parts.
 
 pub(crate) mod alerts;
+mod allowances;
 mod assemble;
 pub(crate) mod bottlenecks;
 mod directed;
@@ -37,6 +38,7 @@ use crate::counters::Counters;
 use crate::directory::Directory;
 use crate::error::{Error, Result};
 use crate::hub::alerts::Alerts;
+use crate::hub::allowances::Wider;
 use crate::hub::directed::Walks;
 use crate::hub::orders::Orders;
 pub use crate::hub::planner::Accepted;
@@ -119,6 +121,7 @@ pub struct Hub {
     pub(crate) tomography: Tomography,
     pub(crate) proofs: Proofs,
     walks: Walks,
+    wider: Wider,
     pub(crate) alerts: Alerts,
     pub(crate) rules: Rules,
     pub(crate) telling: Telling,
@@ -170,6 +173,7 @@ impl Hub {
             tomography: Tomography::default(),
             proofs: Proofs::default(),
             walks: Walks::default(),
+            wider: Wider::default(),
             alerts: Alerts::default(),
             rules: Rules::new(narrows_fleet::alert::Alerts::restored(&states)),
             telling: Telling::new(parts.channels),
@@ -309,6 +313,10 @@ impl Hub {
             // Nothing may come any more of what a proof waits for.
             if let Err(error) = self.judge_proofs().await {
                 tracing::warn!(%error, "proofs could not be judged");
+            }
+            // Hosts are free again, or a day has passed.
+            if let Err(error) = self.widen().await {
+                tracing::warn!(%error, "runs with more octets could not be ordered");
             }
             minutes += 1;
             if minutes % (24 * 60) == 1

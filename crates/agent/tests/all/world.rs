@@ -242,7 +242,7 @@ impl World {
     /// An order that may begin within two minutes.
     pub(crate) fn order(&self, agent: &str, target: &str, command: &str, serial: u64) -> Order {
         let now_ms = self.time.unix_ms();
-        let loads = narrows_fleet::config::loads(command.split(' ').next().unwrap()) == Some(true);
+        let loads = narrows_fleet::config::loads(&words(command)) == Some(true);
         let hosts = if loads { vec![agent, target] } else { Vec::new() };
         Order {
             schema: Order::SCHEMA.to_owned(),

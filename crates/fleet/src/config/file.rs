@@ -9,7 +9,7 @@ use serde::Deserialize;
 use super::error::ConfigError;
 use super::hosts::patterns;
 use super::pairs::Pairs;
-use super::{AccessLink, Command, Config, Group, KINDS, SiteEntry, TestEntry};
+use super::{AccessLink, Command, Config, Group, KINDS, OwnBudget, SiteEntry, TestEntry, loads};
 use crate::keys::Name;
 
 #[derive(Default, Deserialize)]
@@ -154,12 +154,24 @@ fn per_day(place: &str, text: &str) -> Result<Octets, ConfigError> {
 }
 
 fn command(place: &str, text: &str) -> Result<Command, ConfigError> {
-    let words: Vec<String> = text.split_whitespace().map(ToOwned::to_owned).collect();
-    let kind = words.first().map_or("", String::as_str);
-    match KINDS.into_iter().find(|(name, _)| *name == kind) {
-        Some((_, loads)) => Ok(Command { words, loads }),
-        None => Err(ConfigError::unknown(place, "kind of run", kind, KINDS.iter().map(|(name, _)| *name))),
+    let (mut words, mut rest) = (Vec::new(), text.split_whitespace().peekable());
+    while let Some(word) = rest.next() {
+        words.push(word.to_owned());
+        if word == OwnBudget::FLAG {
+            // `--budget 100 MB, 30 s` is one value.
+            let mut value = Vec::new();
+            while let Some(part) = rest.next_if(|part| !part.starts_with('-')) {
+                value.push(part);
+            }
+            words.extend((!value.is_empty()).then(|| value.join(" ")));
+        }
     }
+    let kind = words.first().map_or("", String::as_str);
+    let Some(loads) = loads(&words) else {
+        return Err(ConfigError::unknown(place, "kind of run", kind, KINDS.iter().map(|(name, _)| *name)));
+    };
+    OwnBudget::of(&words).map_err(|error| ConfigError::value(place, &error))?;
+    Ok(Command { words, loads })
 }
 
 /// Ours: a test more often than this is `watch`'s business.

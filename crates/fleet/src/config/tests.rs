@@ -3,7 +3,7 @@ use std::time::Duration;
 
 use narrows_units::{BitRate, Octets};
 
-use super::{Agent, Config, ConfigError};
+use super::{Agent, Command, Config, ConfigError};
 use crate::keys::Name;
 
 const TEXT: &str = r#"
@@ -223,4 +223,26 @@ fn what_an_alert_changes_is_said() {
             "alert core-low: about 4 paths -> 2 paths",
         ]
     );
+}
+
+#[test]
+fn a_budget_beyond_a_light_run_makes_a_run_load() {
+    let read = |text: &str| Command::read("command", text);
+    for (text, words, loads) in [
+        ("available", 1, false),
+        ("available --budget 4MB", 3, false),
+        ("available --budget 4 MB, 20 Mbit/s -R", 4, false),
+        ("available --budget 30s", 3, false),
+        ("available --budget 4000001", 3, true),
+        ("available -R --budget 100 MB, 10 s", 4, true),
+        ("capacity --budget=1GB", 2, true),
+        ("throughput -t 5", 3, true),
+    ] {
+        let command = read(text).unwrap();
+        assert_eq!((command.words().len(), command.loads()), (words, loads), "{text}");
+    }
+    for text in ["available --budget", "available --budget -R", "available --budget much", "available --budget 1MB,2MB"]
+    {
+        assert!(read(text).is_err(), "{text}");
+    }
 }

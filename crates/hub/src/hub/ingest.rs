@@ -55,6 +55,9 @@ impl Hub {
             self.send_stored(&agent).await;
         }
         self.judge_proofs().await?;
+        if let Err(error) = self.widen().await {
+            tracing::warn!(%error, "runs with more octets could not be ordered");
+        }
         Ok(batch.len())
     }
 
@@ -93,7 +96,9 @@ impl Hub {
     fn noticed(&self, runs: &[Run], now: i64) -> Vec<Name> {
         let mut lag = 0;
         let mut agents: BTreeSet<&Name> = BTreeSet::new();
+        let found = self.tomography.found();
         for run in runs {
+            self.wider.ran(run, &found, now);
             agents.insert(&run.agent);
             self.counters.run(run.exit);
             lag = lag.max(now - run.began_ms - i64::try_from(run.length_ms).unwrap_or(i64::MAX));

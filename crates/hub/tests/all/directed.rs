@@ -1,6 +1,6 @@
 //! What the hub itself asks for: light runs that tell links apart, and `hops` where none can.
 
-use narrows_fleet::message::{Order, Origin, Plan};
+use narrows_fleet::message::{Exit, Order, Origin, Plan};
 use narrows_units::Metric;
 use serde_json::json;
 
@@ -107,4 +107,53 @@ async fn hops_is_run_once_where_no_pair_tells_links_apart() {
 async fn given(world: &World) -> usize {
     let said = world.record.audits(None, 100).await.unwrap();
     said.iter().filter(|one| one.what == "order.given" && one.who == "hub").count()
+}
+
+#[tokio::test]
+async fn a_path_that_light_runs_spend_their_octets_on_gets_more_of_them() {
+    let world = World::new().await;
+    let [mut a, ..] = world.fleet(["a", "b", "c"]).await;
+    let mut orders = a.subscribe("order").await;
+    let b = name("b");
+    // A light run that fails for another reason is not the octets' fault.
+    let mut run = a.run(&b, "available", Metric::AvailableIpCapacity, 0.0, BEGIN);
+    run.exit = Exit::Inconclusive;
+    run.values.clear();
+    run.evidence = Some(json!({"reason": {"id": "time_spent", "text": ""}}));
+    a.publish(&run).await;
+    world.ingest().await;
+    assert_eq!(given(&world).await, 0);
+    // Each of these spends what it has; the last finds a value.
+    let spent = json!({"reason": {"id": "octets_spent", "text": ""}});
+    let mut origin = Origin::Mesh;
+    for (number, budget) in [64_000_000_u64, 125_000_000].into_iter().enumerate() {
+        let mut run =
+            a.run(&b, "available", Metric::AvailableIpCapacity, 0.0, BEGIN + 1 + i64::try_from(number).unwrap());
+        run.exit = Exit::Inconclusive;
+        run.values.clear();
+        (run.origin, run.evidence) = (origin, Some(spent.clone()));
+        a.publish(&run).await;
+        world.ingest().await;
+        let order: Order = a.open(&soon(orders.next()).await.unwrap().payload).unwrap();
+        assert_eq!(order.command, ["available", "--budget", &format!("{budget}B")]);
+        assert_eq!(order.octets, budget);
+        let hosts: Vec<String> = order.keys.iter().map(ToString::to_string).collect();
+        assert_eq!(hosts, ["host.a", "host.b"]);
+        origin = Origin::Order(order.id);
+    }
+    let mut run = a.run(&b, "available", Metric::AvailableIpCapacity, 5_000.0, BEGIN + 10);
+    run.origin = origin;
+    a.publish(&run).await;
+    world.ingest().await;
+    // The light runs of the mesh go on to find nothing, and a day later it is measured again.
+    for (after, orders) in [(HOUR, 2), (22 * HOUR, 2), (HOUR, 3)] {
+        world.pass(after);
+        let mut run = a.run(&b, "available", Metric::AvailableIpCapacity, 0.0, world.now());
+        run.exit = Exit::Inconclusive;
+        run.values.clear();
+        run.evidence = Some(spent.clone());
+        a.publish(&run).await;
+        world.ingest().await;
+        assert_eq!(given(&world).await, orders);
+    }
 }

@@ -1,0 +1,86 @@
+//! What a run may send by its own words: `available --budget 100MB`.
+
+use std::time::Duration;
+
+use narrows_units::{BitRate, Octets, parse_duration};
+
+/// The value of `--budget`: octets, time and peak rate, in any order, each at most once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct OwnBudget {
+    /// IP octets.
+    pub octets: Option<Octets>,
+    /// How long it may last.
+    pub time: Option<Duration>,
+    /// How fast it may send.
+    pub rate: Option<BitRate>,
+}
+
+impl OwnBudget {
+    /// The flag.
+    pub const FLAG: &str = "--budget";
+
+    /// Of a command; `None`: it names none.
+    pub fn of(words: &[String]) -> Result<Option<Self>, String> {
+        let mut found = None;
+        for (at, word) in words.iter().enumerate() {
+            let value = match word.strip_prefix(Self::FLAG) {
+                Some("") => words.get(at + 1).map_or("", String::as_str),
+                Some(rest) => rest.strip_prefix('=').ok_or_else(|| format!("\"{word}\" is no flag"))?,
+                None => continue,
+            };
+            if found.replace(Self::read(value)?).is_some() {
+                return Err(format!("{} is given twice", Self::FLAG));
+            }
+        }
+        Ok(found)
+    }
+
+    fn read(text: &str) -> Result<Self, String> {
+        let mut budget = Self::default();
+        for part in text.split(',').map(str::trim) {
+            let twice = if let Ok(time) = parse_duration(part) {
+                budget.time.replace(time).is_some()
+            } else if let Ok(octets) = part.parse() {
+                budget.octets.replace(octets).is_some()
+            } else if let Ok(rate) = part.parse() {
+                budget.rate.replace(rate).is_some()
+            } else {
+                return Err(format!(
+                    "--budget: \"{part}\" is neither octets (\"20MB\"), time (\"30s\") nor a rate (\"50Mbit/s\")"
+                ));
+            };
+            if twice {
+                return Err(format!("--budget: \"{text}\" says one thing twice"));
+            }
+        }
+        Ok(budget)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(text: &str) -> Result<Option<OwnBudget>, String> {
+        OwnBudget::of(&text.split('|').map(ToOwned::to_owned).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn octets_time_and_rate_are_told_apart() {
+        assert_eq!(of("available|-R"), Ok(None));
+        for text in ["rtt|--budget|100MB,30 s, 50 Mbit/s", "rtt|--budget=50 Mbit/s,30 s,100 MB|-R"] {
+            let budget = of(text).unwrap().unwrap();
+            assert_eq!(budget.octets, Some(Octets::new(100_000_000)), "{text}");
+            assert_eq!((budget.time, budget.rate), (Some(Duration::from_secs(30)), Some(BitRate::from_mbps(50))));
+        }
+        for wrong in [
+            "rtt|--budget",
+            "rtt|--budget|many",
+            "rtt|--budget|1MB,2MB",
+            "rtt|--budget=1MB|--budget=2MB",
+            "rtt|--budgets",
+        ] {
+            assert!(of(wrong).is_err(), "{wrong}");
+        }
+    }
+}
