@@ -172,9 +172,11 @@ impl Hub {
     }
 }
 
-/// Plans that ask for the same work have the same.
+/// Plans that ask for the same work have the same. When the timetable begins says nothing to who has
+/// no run in it; it begins anew every six hours.
 fn digest(plan: &Plan) -> [u8; 32] {
-    let work = Plan { serial: 0, made_ms: 0, not_after_ms: 0, stored: Stored::default(), ..plan.clone() };
+    let begin_ms = if plan.runs.is_empty() { 0 } else { plan.begin_ms };
+    let work = Plan { serial: 0, made_ms: 0, not_after_ms: 0, begin_ms, stored: Stored::default(), ..plan.clone() };
     Sha256::digest(serde_json::to_vec(&work).unwrap_or_default()).into()
 }
 
@@ -184,3 +186,36 @@ const BUCKET: &str = "plan";
 const RESEND_MS: i64 = 20_000;
 /// Plans under way to the bus. Ours: some MB, and as many as the embedded bus writes in one go.
 const AT_ONCE: usize = 64;
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use uuid::Uuid;
+
+    use super::*;
+
+    #[test]
+    fn work_is_the_same_whenever_it_was_planned() {
+        let plan: Plan = serde_json::from_value(json!({
+            "schema": Plan::SCHEMA, "tenant": "default", "agent": "a", "serial": 3, "made_ms": 1, "not_after_ms": 9,
+            "lease_generation": 1, "seed": 7, "mesh_began_ms": 0, "place": 0, "peers": [], "mesh": [["rtt"]],
+            "begin_ms": 5, "length_ms": 86_400_000, "server_keys": [], "stored": { "ranges": [] },
+        }))
+        .unwrap();
+        let later = |plan: &Plan| Plan { serial: 4, made_ms: 2, not_after_ms: 10, begin_ms: 6, ..plan.clone() };
+        assert_eq!(digest(&plan), digest(&later(&plan)));
+        assert_ne!(digest(&plan), digest(&Plan { seed: 8, ..plan.clone() }));
+        // A run of the timetable repeats after its length, counted from its begin.
+        let run = PlannedRun {
+            id: Uuid::from_u128(1),
+            at_ms: 8,
+            length_ms: 15_000,
+            target: "b".parse().unwrap(),
+            command: vec!["throughput".to_owned()],
+            keys: Vec::new(),
+            octets: 1,
+        };
+        let loading = Plan { runs: vec![run], ..plan };
+        assert_ne!(digest(&loading), digest(&later(&loading)));
+    }
+}
