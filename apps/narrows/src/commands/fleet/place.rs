@@ -10,9 +10,32 @@ pub(crate) fn state_of(part: &str) -> PathBuf {
         return PathBuf::from(first);
     }
     if nix::unistd::geteuid().is_root() {
-        return Path::new("/var/lib/narrows").join(part);
+        return of_root(Path::new("/var/lib"), part);
     }
     let home = || std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".local/state"));
     let base = std::env::var_os("XDG_STATE_HOME").filter(|base| !base.is_empty()).map(PathBuf::from);
     base.or_else(home).unwrap_or_else(|| PathBuf::from("/var/lib")).join("narrows").join(part)
+}
+
+/// The folder that the service has too. Earlier versions had another one when they were started by
+/// hand: who has that keeps it.
+fn of_root(base: &Path, part: &str) -> PathBuf {
+    let (usual, earlier) = (base.join(format!("narrows-{part}")), base.join("narrows").join(part));
+    if earlier.exists() && !usual.exists() { earlier } else { usual }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_of_an_earlier_version_stays_in_use() {
+        let base = tempfile::tempdir().unwrap();
+        let of = || of_root(base.path(), "hub").strip_prefix(base.path()).unwrap().to_str().unwrap().to_owned();
+        assert_eq!(of(), "narrows-hub");
+        std::fs::create_dir_all(base.path().join("narrows/hub")).unwrap();
+        assert_eq!(of(), "narrows/hub");
+        std::fs::create_dir(base.path().join("narrows-hub")).unwrap();
+        assert_eq!(of(), "narrows-hub");
+    }
 }
