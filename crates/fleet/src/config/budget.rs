@@ -40,9 +40,9 @@ impl OwnBudget {
         for part in text.split(',').map(str::trim) {
             let twice = if let Ok(time) = parse_duration(part) {
                 budget.time.replace(time).is_some()
-            } else if let Ok(octets) = part.parse() {
+            } else if let Ok(octets) = part.parse::<Octets>() {
                 budget.octets.replace(octets).is_some()
-            } else if let Ok(rate) = part.parse() {
+            } else if let Ok(rate) = part.parse::<BitRate>() {
                 budget.rate.replace(rate).is_some()
             } else {
                 return Err(format!(
