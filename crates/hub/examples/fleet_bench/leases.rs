@@ -6,9 +6,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use narrows_bus::{Error, Key};
+use narrows_bus::{Bus, Error, Key};
 use narrows_fleet::clock::Boot;
-use narrows_fleet::lease::{Action, Credential, Event, KeyState, Lessee, Place, Want, sealed};
+use narrows_fleet::keys::Key as LeaseKey;
+use narrows_fleet::lease::{Action, Credential, Event, KeyState, Lessee, Place, RequestId, Want, sealed};
 use narrows_fleet::message::{Plan, Signed};
 use narrows_units::Stamp;
 use tokio::task::JoinSet;
@@ -67,31 +68,17 @@ pub(crate) async fn takes([agent, target]: [Arc<Agent>; 2], signer: Key, time: D
                 match action {
                     Action::Read { request, key } => {
                         reads += 1;
-                        let bus = Arc::clone(bus);
-                        open.spawn(async move {
-                            let entry = bus.read(BUCKET, &key.to_string()).await.ok()?;
-                            let (revision, value) = entry.map_or((0, NOBODY), |entry| (entry.revision, entry.value));
-                            // Nobody else takes these keys.
-                            let state = if value == NOBODY { KeyState::Free } else { KeyState::Unproven };
-                            Some(Event::Read { request, revision, state })
-                        });
+                        open.spawn(read(Arc::clone(bus), request, key));
                     }
                     Action::Write { request, key, expected, holder } => {
                         if holder.is_some() {
                             sent.insert(request, now());
                         }
-                        let bus = Arc::clone(bus);
                         let value = holder.map_or(NOBODY, |holder| {
                             let place = Place { bucket: BUCKET, key: &key };
                             sealed(place, holder, expected, &credential, |octets| signer.sign(octets)).into()
                         });
-                        open.spawn(async move {
-                            match bus.write(BUCKET, &key.to_string(), value, expected).await {
-                                Ok(revision) => Some(Event::Accepted { request, revision }),
-                                Err(Error::Conflict(_)) => Some(Event::Refused { request }),
-                                Err(_) => None,
-                            }
-                        });
+                        open.spawn(write(Arc::clone(bus), request, key, value, expected));
                     }
                     Action::Start => {
                         times.all.push(asked.elapsed());
@@ -127,6 +114,22 @@ pub(crate) async fn takes([agent, target]: [Arc<Agent>; 2], signer: Key, time: D
         }
     }
     times
+}
+
+async fn read(bus: Arc<dyn Bus>, request: RequestId, key: LeaseKey) -> Option<Event> {
+    let entry = bus.read(BUCKET, &key.to_string()).await.ok()?;
+    let (revision, value) = entry.map_or((0, NOBODY), |entry| (entry.revision, entry.value));
+    // Nobody else takes these keys.
+    let state = if value == NOBODY { KeyState::Free } else { KeyState::Unproven };
+    Some(Event::Read { request, revision, state })
+}
+
+async fn write(bus: Arc<dyn Bus>, request: RequestId, key: LeaseKey, value: Bytes, expected: u64) -> Option<Event> {
+    match bus.write(BUCKET, &key.to_string(), value, expected).await {
+        Ok(revision) => Some(Event::Accepted { request, revision }),
+        Err(Error::Conflict(_)) => Some(Event::Refused { request }),
+        Err(_) => None,
+    }
 }
 
 /// What the hub says of the agent's key, in its plan.
