@@ -22,7 +22,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 use uuid::Uuid;
 
-use self::feed::{Feeds, Seen};
+use self::feed::{Feeds, Update};
 use crate::clock::Clock;
 
 /// How a run stands that wants its keys.
@@ -88,7 +88,7 @@ pub(crate) struct Driver {
     watched: Option<Key>,
     waits: Option<oneshot::Sender<()>>,
     feeds: Feeds,
-    seen: mpsc::Receiver<Seen>,
+    seen: mpsc::Receiver<Update>,
 }
 
 impl Leases {
@@ -134,8 +134,8 @@ impl Leases {
         let _ = self.commands.send(Command::Finish).await;
     }
 
-    /// From now on [`Self::loaded`] knows of this host beside the agent's own. Returns when it does,
-    /// or when the bus does not say so in time.
+    /// From now on [`Self::loaded`] knows of this host beside the agent's own. Returns when it
+    /// does, or when the bus does not say so in time.
     pub(crate) async fn watch(&self, host: &Name) {
         let (sender, known) = oneshot::channel();
         let _ = self.commands.send(Command::Watch(Key::Host(host.clone()), sender)).await;
@@ -254,8 +254,8 @@ impl Driver {
         }
     }
 
-    fn seen(&mut self, seen: Seen) {
-        let Seen { connection, key, revision, value } = seen;
+    fn seen(&mut self, seen: Update) {
+        let Update { connection, key, revision, value } = seen;
         if self.connection != Some(connection) {
             return;
         }

@@ -21,9 +21,9 @@ pub trait Bus: Send + Sync {
     fn condition(&self) -> watch::Receiver<Condition>;
 
     /// Makes what is missing of the stream, the sinks and the buckets, and compares what is there.
-    /// Limits that are smaller than wanted grow: an older version of this program may have made them.
-    /// Other settings are [`Error::Settings`], also because an old server ignores what it does not
-    /// know.
+    /// Limits that are smaller than wanted grow: an older version of this program may have made
+    /// them. Other settings are [`Error::Settings`], also because an old server ignores what it
+    /// does not know.
     async fn provide(&self, settings: &Settings) -> Result<()>;
 
     /// Adds a message to the stream of results. Returns when the bus keeps it, once for each `id`

@@ -1,9 +1,9 @@
 //! More octets for paths on which light runs get no value.
 //!
-//! A light run needs no lease, as it sends [`LIGHT`] at most. On a path of some Gbit/s trains of that
-//! many octets are too short to say anything. There the hub orders the same measurement with more of
-//! them, which makes it a loading run: it has leases and a span of its own, and counts against the
-//! share of each budget that orders have.
+//! A light run needs no lease, as it sends [`LIGHT`] at most. On a path of some Gbit/s trains of
+//! that many octets are too short to say anything. There the hub orders the same measurement with
+//! more of them, which makes it a loading run: it has leases and a span of its own, and counts
+//! against the share of each budget that orders have.
 //!
 //! * The first such run has [`GROWTH`] times the octets of a light one; each that spends them and
 //!   finds nothing lets the next have [`GROWTH`] times as many.
@@ -24,8 +24,8 @@ use crate::keys::Name;
 
 /// What a light run sends at most.
 pub const LIGHT: Octets = Octets::new(4_000_000);
-/// From one try to the next. Between two hosts at 5 Gbit/s `available` needs 40 to 115 MB: the first
-/// try finds it in half of the runs, the second in all.
+/// From one try to the next. Between two hosts at 5 Gbit/s `available` needs 40 to 115 MB: the
+/// first try finds it in half of the runs, the second in all.
 pub const GROWTH: u64 = 16;
 /// How much of a path's time one run may take.
 pub const MOST_TIME: Duration = Duration::from_secs(1);

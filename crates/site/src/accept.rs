@@ -58,8 +58,8 @@ pub(crate) async fn serve(listener: TcpListener, routes: Router, tls: Arc<Shared
             // Too many connections: this one is closed at once.
             Ok((stream, from)) => {
                 // What is small is sent at once: else each answer waits until the client has
-                // acknowledged the one before, which it puts off by 40 ms (RFC 896, RFC 1122 §4.2.3.2).
-                // A connection that ended already says so itself.
+                // acknowledged the one before, which it puts off by 40 ms (RFC 896, RFC 1122
+                // §4.2.3.2). A connection that ended already says so itself.
                 let _ = stream.set_nodelay(true);
                 if let Some(stream) = limit.admit(stream) {
                     served.spawn(one(stream, from, tls.now(), routes.clone()));

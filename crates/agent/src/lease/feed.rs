@@ -1,8 +1,8 @@
 //! What is written to the keys that concern this host, as the bus says it.
 //!
-//! In a fleet of 10 000 hosts all leases together are more than each of them could hear: every write
-//! would go to every agent. An agent listens to its own host, to the target of its light run, and to
-//! the keys of its loading run.
+//! In a fleet of 10 000 hosts all leases together are more than each of them could hear: every
+//! write would go to every agent. An agent listens to its own host, to the target of its light
+//! run, and to the keys of its loading run.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use tokio::task::JoinHandle;
 use super::NOBODY;
 
 /// The value of a key, and the connection by which it came.
-pub(super) struct Seen {
+pub(super) struct Update {
     pub(super) connection: u64,
     pub(super) key: Key,
     pub(super) revision: u64,
@@ -27,7 +27,7 @@ pub(super) struct Seen {
 /// A feed for each key that somebody here wants to know of.
 pub(super) struct Feeds {
     bus: Arc<dyn Bus>,
-    seen: mpsc::Sender<Seen>,
+    seen: mpsc::Sender<Update>,
     of: BTreeMap<Key, Feed>,
 }
 
@@ -45,7 +45,7 @@ impl Drop for Feed {
 
 impl Feeds {
     /// Together with what comes of all feeds.
-    pub(super) fn new(bus: Arc<dyn Bus>) -> (Self, mpsc::Receiver<Seen>) {
+    pub(super) fn new(bus: Arc<dyn Bus>) -> (Self, mpsc::Receiver<Update>) {
         let (seen, all) = mpsc::channel(WAITING);
         (Self { bus, seen, of: BTreeMap::new() }, all)
     }
@@ -87,7 +87,7 @@ struct Listener {
     bus: Arc<dyn Bus>,
     bucket: String,
     key: Key,
-    seen: mpsc::Sender<Seen>,
+    seen: mpsc::Sender<Update>,
 }
 
 impl Listener {
@@ -131,7 +131,7 @@ impl Listener {
 
     async fn say(&self, connection: u64, revision: u64, value: Bytes) {
         // Nobody hears it when the agent ends.
-        let _ = self.seen.send(Seen { connection, key: self.key.clone(), revision, value }).await;
+        let _ = self.seen.send(Update { connection, key: self.key.clone(), revision, value }).await;
     }
 }
 

@@ -172,8 +172,8 @@ impl Hub {
     }
 }
 
-/// Plans that ask for the same work have the same. When the timetable begins says nothing to who has
-/// no run in it; it begins anew every six hours.
+/// Plans that ask for the same work have the same. When the timetable begins says nothing to who
+/// has no run in it; it begins anew every six hours.
 fn digest(plan: &Plan) -> [u8; 32] {
     let begin_ms = if plan.runs.is_empty() { 0 } else { plan.begin_ms };
     let work = Plan { serial: 0, made_ms: 0, not_after_ms: 0, begin_ms, stored: Stored::default(), ..plan.clone() };
