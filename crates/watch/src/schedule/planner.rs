@@ -125,7 +125,7 @@ impl Planner {
                     continue;
                 }
                 let Some(plan) = self.targets.get_mut(&id) else { continue };
-                let next = self.jitter.around(plan.cadence(link_time));
+                let next = self.jitter.around(plan.next_slice_in(link_time));
                 match plan.affordable(kind, why, now.boot, local.day) {
                     Ok(octets) => {
                         plan.planned(kind, why, now.boot, next);

@@ -56,7 +56,7 @@ pub struct TargetPlan {
     next_slice: BootTime,
     next_route: BootTime,
     next_capacity: BootTime,
-    /// Slices that were void before any had a value.
+    /// Slices of the first minutes so far.
     first_slices: u32,
     /// Capacities in a row that have no answer.
     capacity_failures: u32,
@@ -210,18 +210,16 @@ impl TargetPlan {
                 if let Some(octets) = end.octets {
                     self.took(kind, octets, now.since(began));
                 }
-                if kind == JobKind::Slice {
-                    self.first_slices = FIRST_SLICES;
-                }
             }
-            Outcome::Inconclusive | Outcome::Void if kind == JobKind::Slice && self.first_slices < FIRST_SLICES => {
-                // Until there is a first value, people wait for one.
-                self.first_slices += 1;
+            Outcome::Inconclusive | Outcome::Void if kind == JobKind::Slice && self.first_slices < VERY_FIRST => {
                 self.next_slice = self.next_slice.min(now.after(FIRST_SLICE));
             }
             Outcome::Inconclusive | Outcome::Void | Outcome::LinkBusy | Outcome::ServerBusy => {}
             Outcome::Refused => self.backoff.refused(now),
             Outcome::ServerGone => self.backoff.failed(now),
+        }
+        if kind == JobKind::Slice {
+            self.first_slices = self.first_slices.saturating_add(1).min(FIRST_SLICES);
         }
         if kind.needs_server() && matches!(end.outcome, Outcome::Done | Outcome::Inconclusive) {
             self.backoff.answered();
@@ -302,6 +300,14 @@ impl TargetPlan {
         // The weekly capacity comes out of the same share.
         let day = self.settings.share_of_day(self.capacity, Why::Cadence);
         cadence(slice, self.capacity, self.settings.share, Octets::new(day / 100 * CADENCE_PERCENT), link_time)
+    }
+
+    /// To the next slice. The first ones come soon: people wait for values, and no change can be
+    /// found before some are there. The budget is asked as for others.
+    pub(super) fn next_slice_in(&self, link_time: Duration) -> Duration {
+        let usual = self.cadence(link_time);
+        let are_cheap = usual <= FIRST_ARE_CHEAP;
+        if are_cheap && self.first_slices < FIRST_SLICES { usual.min(FIRST_CADENCE.max(2 * link_time)) } else { usual }
     }
 
     pub(super) fn forecast(&self, link_time: Duration) -> Forecast {
@@ -404,8 +410,15 @@ const LEARNED: f64 = 0.1;
 const PULSES_PER_MINUTE: u64 = PULSE_OCTETS_PER_DAY / 1440;
 const ROUTE_EVERY: Duration = Duration::from_secs(300);
 const FIRST_SLICE: Duration = Duration::from_secs(10);
-/// A path that never has a value is not asked for ever.
-const FIRST_SLICES: u32 = 4;
+/// If none of these has a value, the path may never have one.
+const VERY_FIRST: u32 = 4;
+/// A large change is known as such from eight values on, by four more.
+const FIRST_SLICES: u32 = 12;
+/// Three in a minute leave room for the half more than usual that a slice may take.
+const FIRST_CADENCE: Duration = Duration::from_secs(20);
+/// A day of slices so far apart has 480: twelve more at its start are within what the cadence
+/// leaves of its share. Of a day with fewer, they would be missing at its end.
+const FIRST_ARE_CHEAP: Duration = Duration::from_secs(180);
 const LONGEST_CAPACITY_RETRY: Duration = Duration::from_secs(12 * 3600);
 const WEEK_S: u32 = 7 * 86_400;
 const WEEK: Duration = Duration::from_secs(7 * 86_400);
