@@ -13,7 +13,8 @@ const DAYS: i64 = 51;
 const SIZES: [f64; 7] = [0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0];
 const FOLLOWED: usize = 240;
 /// Sizes of changes, and values before them.
-const YOUNG: [(f64, usize); 6] = [(6.0, 15), (10.0, 15), (6.0, 60), (10.0, 60), (6.0, 600), (10.0, 600)];
+const YOUNG: [(f64, usize); 10] =
+    [(10.0, 3), (10.0, 4), (10.0, 6), (10.0, 8), (6.0, 15), (10.0, 15), (6.0, 60), (10.0, 60), (6.0, 600), (10.0, 600)];
 
 fn detector() -> Detector {
     Detector::new(Signal::AvailableForward, Duration::from_secs(60))

@@ -253,7 +253,8 @@ impl<C: Chart> Detector<C> {
             return None;
         }
         let values: Vec<Residual> = self.recent.iter().map(|one| one.residual).collect();
-        sudden(&values, large(self.signal, self.baseline.level() + self.season.at(local)))
+        let season = self.season.at(local);
+        sudden(&values, |level| large(self.signal, level + season))
     }
 
     /// The newest values are the new level, and those before were the old one.
