@@ -20,7 +20,7 @@ mod windows;
 pub use baseline::{Baseline, Spread};
 pub use change_time::{ChangePoint, change_point};
 pub use chart::{Chart, RATE_PER_SIDE, Score, Side};
-pub use detector::{Change, Detector};
+pub use detector::{Change, Detector, Learning};
 pub use facts::{FactChange, Route, RouteWatch, Settled};
 pub use flapping::{Flaps, Telling};
 pub use loss::{LossDetector, PulseMinute};

@@ -7,8 +7,8 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::detect::{
-    Change, Detector, FactChange, Flaps, LossDetector, PulseBlock, PulseMinute, Route, RouteWatch, Settled, Telling,
-    Trigger,
+    Change, Detector, FactChange, Flaps, Learning, LossDetector, PulseBlock, PulseMinute, Route, RouteWatch, Settled,
+    Telling, Trigger,
 };
 use crate::explain::{FactKind, Interval};
 use crate::signal::{Reading, Signal};
@@ -148,6 +148,12 @@ impl Monitor {
     /// What is usual of a signal at `at`, in its unit; `None` while warming up.
     pub fn usual(&self, signal: Signal, at: WallTime) -> Option<f64> {
         self.signals.get(&signal)?.usual(self.zone.local(at))
+    }
+
+    /// How far it is from knowing what is usual of a signal; `None` once it does, and for loss,
+    /// which is compared with none.
+    pub fn learning(&self, signal: Signal) -> Option<Learning> {
+        self.signals.get(&signal)?.learning()
     }
 
     fn fact(&mut self, at: WallTime, kind: FactKind, value: String) -> Option<Finding> {

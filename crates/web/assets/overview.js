@@ -30,7 +30,7 @@ function page(all, day, events) {
   ].filter(Boolean);
 }
 
-const URGENT = ["▲ incident", "▲ alert", "✕ silent", "◐ round trip only", "◌ starting", "● as usual"];
+const URGENT = ["▲ incident", "▲ alert", "✕ silent", "◐ round trip only", "◌ starting", "◔ learning", "● as usual"];
 
 /** How many targets there are, and how many of them are in which state. */
 function heading(words) {
@@ -45,9 +45,15 @@ export function state(target, now) {
   const stale = (value) => !value || age(value, now);
   if (target.incident) return ["bad", "▲ incident"];
   if (target.alerts.some((alert) => alert.state === "firing")) return ["bad", "▲ alert"];
-  if (!stale(target.newest.available)) return ["good", "● as usual"];
+  if (!stale(target.newest.available)) return target.learning ? ["mark", "◔ learning"] : ["good", "● as usual"];
   if (now - target.added_ms < 600e3 && !target.newest.available) return ["mark", "◌ starting"];
   return stale(target.newest.least_round_trip) ? ["bad", "✕ silent"] : ["mark", "◐ round trip only"];
+}
+
+/** How much is missing until it is known what is usual. */
+export function learning(target) {
+  return target.learning && target.newest.available
+    ? `learning what is usual: ${target.learning.values} of ${target.learning.of} values` : "";
 }
 
 /** How long ago a value was measured, if that is too long; else nothing. */
@@ -69,7 +75,7 @@ function card(all, target, day, [kind, word]) {
       h("h2", {}, h("a", { href: link(target.name) }, target.name), h("span", { class: `badge ${kind}` }, word)),
       available
         ? [h("p", { class: "big" }, old ? "was " : "", said(available, available.unit), " ", h("small", {}, `free ${of}`)),
-          h("p", { class: "soft small" }, [free && `90 % interval ${free}`, old && `${old} ago`, available.claim === "at_least" && "a lower bound"].filter(Boolean).join("; "))]
+          h("p", { class: "soft small" }, [free && `90 % interval ${free}`, old && `${old} ago`, available.claim === "at_least" && "a lower bound", learning(target)].filter(Boolean).join("; "))]
         : h("p", { class: "soft" }, word === "◌ starting" ? "The first available rate comes within minutes; pulses and route are first." : "No available rate was measured.")),
     spark(target, day, capacity, all.at_ms),
     h("dl", { class: "facts small" }, fact("round trip", least_round_trip), fact("queueing, p95", queueing), fact("loss", loss)),

@@ -4,7 +4,7 @@ import { amount, ask, folded, h, interval, lasting, link, post, said, SIGNALS, t
 import { chart, sum } from "./chart.js";
 import { heatmap } from "./heat.js";
 import { hops, pipe } from "./pipe.js";
-import { age, state } from "./overview.js";
+import { age, learning, state } from "./overview.js";
 
 const HOUR = 3600e3;
 const RANGES = { "1h": HOUR, "6h": 6 * HOUR, "24h": 24 * HOUR, "7d": 168 * HOUR, "30d": 720 * HOUR, "1y": 8760 * HOUR };
@@ -86,7 +86,8 @@ function headline(all, target, word, events) {
   if (word === "✕ silent") return h("p", { class: "note bad" }, `Nothing was measured ${target.newest.least_round_trip ? `for ${age(target.newest.least_round_trip, all.at_ms)}` : "yet"}.${last}`);
   // An alert stands below, and may have fired before a change was found.
   const calm = target.alerts.length ? "" : " No change was found in this time.";
-  return h("p", {}, `${capital(said(available, "bit/s"))} ${capacity ? `of ${said(capacity, "bit/s")} ` : ""}is free now.${last || calm}`);
+  const young = learning(target);
+  return h("p", {}, `${capital(said(available, "bit/s"))} ${capacity ? `of ${said(capacity, "bit/s")} ` : ""}is free now.${young && ` ${capital(young)}.`}${last || calm}`);
 }
 
 /** The capacity over time; the newest one, if that was measured before. */

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use narrows_site::Feed;
 use narrows_store::records::{AlertState, Event, Run, Sample};
+use narrows_watch::detect::Learning;
 use narrows_watch::schedule::{JobKind, TargetId};
 use narrows_watch::{Signal, WallTime};
 use serde_json::json;
@@ -27,6 +28,7 @@ struct Shared {
     posts: mpsc::Sender<Post>,
     faults: Mutex<BTreeMap<&'static str, String>>,
     cadences: Mutex<BTreeMap<TargetId, Duration>>,
+    learning: Mutex<BTreeMap<TargetId, Learning>>,
 }
 
 /// Something that a person asks for.
@@ -101,6 +103,7 @@ impl Live {
             posts,
             faults: Mutex::new(faults),
             cadences: Mutex::default(),
+            learning: Mutex::default(),
         };
         (Self { shared: Arc::new(shared) }, receiver)
     }
@@ -127,6 +130,19 @@ impl Live {
     /// How often a target is measured, which says when a value is too old.
     pub fn cadence(&self, target: TargetId, cadence: Duration) {
         self.shared.cadences.lock().unwrap_or_else(PoisonError::into_inner).insert(target, cadence);
+    }
+
+    /// How far a target is from knowing which available rate is usual; `None` once it does.
+    pub fn learning(&self, target: TargetId, learning: Option<Learning>) {
+        let mut all = self.shared.learning.lock().unwrap_or_else(PoisonError::into_inner);
+        match learning {
+            Some(learning) => all.insert(target, learning),
+            None => all.remove(&target),
+        };
+    }
+
+    pub(crate) fn is_learning(&self, target: TargetId) -> Option<Learning> {
+        self.shared.learning.lock().unwrap_or_else(PoisonError::into_inner).get(&target).copied()
     }
 
     /// A new value.

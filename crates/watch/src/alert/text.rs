@@ -11,8 +11,8 @@ use crate::time::{Local, WallTime, Zone};
 /// What is usual at the time of the alert.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Usual {
-    /// The hour.
-    pub local: Local,
+    /// The hour; `None` of a level that is too young to be usual at any hour.
+    pub local: Option<Local>,
     /// The value, in the signal's unit.
     pub value: f64,
 }
@@ -55,8 +55,13 @@ impl fmt::Display for AlertText<'_> {
             Claim::Inconclusive => write!(f, "{}: {name} inconclusive", self.target)?,
         }
         if let Some(usual) = self.usual {
-            let hour = Local { second: usual.local.second / 3600 * 3600, ..usual.local };
-            write!(f, ", usual {}: {}", hour.clock(), short(usual.value / scale))?;
+            match usual.local {
+                Some(local) => {
+                    let hour = Local { second: local.second / 3600 * 3600, ..local };
+                    write!(f, ", usual {}: {}", hour.clock(), short(usual.value / scale))?;
+                }
+                None => write!(f, ", before: {}", short(usual.value / scale))?,
+            }
             if !is_known {
                 write!(f, " {unit}")?;
             }
@@ -145,7 +150,7 @@ mod tests {
         let zone = Zone::fixed(3600);
         let at = WallTime::from_millis(NOW);
         let reading = Reading::estimate(at, 22.2e6, 19e6, 25.1e6);
-        let usual = Some(Usual { local: zone.local(at), value: 61e6 });
+        let usual = Some(Usual { local: Some(zone.local(at)), value: 61e6 });
         let signal = Signal::AvailableForward;
         AlertText { target: "office", signal, reading: &reading, usual, since, zone: &zone, explanation }.to_string()
     }
@@ -169,6 +174,16 @@ mod tests {
     #[test]
     fn what_is_not_known_is_not_said() {
         assert_eq!(text(None, None), "office: available 22 Mbit/s (19..25), usual Tue 20:00: 61.");
+    }
+
+    #[test]
+    fn a_young_level_is_usual_at_no_hour() {
+        let (zone, at) = (Zone::fixed(0), WallTime::from_millis(NOW));
+        let (signal, reading) = (Signal::AvailableForward, Reading::estimate(at, 22.2e6, 19e6, 25.1e6));
+        let usual = Some(Usual { local: None, value: 61e6 });
+        let text =
+            AlertText { target: "lab", signal, reading: &reading, usual, since: None, zone: &zone, explanation: None };
+        assert_eq!(text.to_string(), "lab: available 22 Mbit/s (19..25), before: 61.");
     }
 
     #[test]
@@ -219,7 +234,7 @@ mod tests {
     fn an_inconclusive_value_says_what_would_be_usual() {
         let (zone, at) = (Zone::fixed(3600), WallTime::from_millis(NOW));
         let reading = Reading { claim: Claim::Inconclusive, ..Reading::estimate(at, 0.0, 0.0, 0.0) };
-        let usual = Some(Usual { local: zone.local(at), value: 61e6 });
+        let usual = Some(Usual { local: Some(zone.local(at)), value: 61e6 });
         let signal = Signal::AvailableForward;
         let text =
             AlertText { target: "lab", signal, reading: &reading, usual, since: None, zone: &zone, explanation: None };

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use narrows_stat::{autocorrelation_lag1, mean, median};
-use narrows_units::{rounded_signed, to_usize};
+use narrows_units::{rounded, rounded_signed, to_u32, to_usize};
 use serde::{Deserialize, Serialize};
 
 use super::baseline::{Baseline, Spread, WARM_UP};
@@ -69,6 +69,15 @@ pub struct Detector<C = Windows> {
     independent: f64,
     held_until: Option<WallTime>,
     last: Option<WallTime>,
+}
+
+/// How far a detector is from knowing what is usual.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Learning {
+    /// The values so far.
+    pub values: u32,
+    /// The values that it takes.
+    pub of: u32,
 }
 
 /// A value since the last change.
@@ -149,6 +158,12 @@ impl<C: Chart> Detector<C> {
     /// What is usual at `local`, in the signal's unit; `None` while warming up.
     pub fn usual(&self, local: Local) -> Option<f64> {
         (!self.history.is_empty()).then(|| from_scale(self.signal, self.baseline.level() + self.season.at(local)))
+    }
+
+    /// How far it is from knowing what is usual; `None` once it does.
+    pub fn learning(&self) -> Option<Learning> {
+        let values = to_u32(to_usize(rounded(self.baseline.count())));
+        self.history.is_empty().then_some(Learning { values, of: to_u32(WARM_UP) })
     }
 
     /// No chart runs until then: the machine slept, so values may be odd.

@@ -41,10 +41,22 @@ pub(crate) struct Target {
     pub(super) stale_after_ms: u64,
     /// The newest usable value of each signal.
     pub(super) newest: BTreeMap<&'static str, Newest>,
+    /// How far it is from knowing which available rate is usual; null once it does.
+    pub(super) learning: Option<Learning>,
     /// Its rules that are not `ok`.
     pub(super) alerts: Vec<Alert>,
     /// The incident that is not over.
     pub(super) incident: Option<Incident>,
+}
+
+/// Values of the available rate that are there, and that it takes to know what is usual.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
+pub(crate) struct Learning {
+    /// The values so far.
+    pub(super) values: u32,
+    /// The values that it takes.
+    pub(super) of: u32,
 }
 
 /// A value with its unit.

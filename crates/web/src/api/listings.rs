@@ -5,7 +5,7 @@ use axum::extract::{Path as InPath, State};
 use narrows_watch::{Signal, WallTime};
 use uuid::Uuid;
 
-use super::answers::{Alerts, Events, Incidents, Newest, Paths, Runs, Target, Targets};
+use super::answers::{Alerts, Events, Incidents, Learning, Newest, Paths, Runs, Target, Targets};
 #[cfg(test)]
 use super::open_api::Fault;
 use super::query::{Asked, Names};
@@ -42,6 +42,7 @@ pub(crate) async fn targets(State(app): State<App>) -> Result<Json<Targets>, Pro
                     id: target.id.number(),
                     stale_after_ms: stale_after_ms(Signal::AvailableForward),
                     newest: newest.collect(),
+                    learning: live.is_learning(target.id).map(|one| Learning { values: one.values, of: one.of }),
                     alerts: firing.map(|rule| Alert::new(target.name.clone(), rule)).collect(),
                     incident: open
                         .find(|incident| incident.ended.is_none())

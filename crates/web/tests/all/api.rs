@@ -1,9 +1,10 @@
 //! What every route answers about a year.
 
-use serde_json::Value;
+use narrows_watch::detect::Learning;
+use serde_json::{Value, json};
 
 use crate::site::Site;
-use crate::year::NOW_MS;
+use crate::year::{LAB, NOW_MS};
 
 fn list<'a>(of: &'a Value, key: &str) -> &'a Vec<Value> {
     of[key].as_array().unwrap_or_else(|| panic!("{key}: {of}"))
@@ -31,6 +32,17 @@ fn targets_have_newest_values_with_units_and_what_is_wrong() {
     assert_eq!(lab["newest"]["available"]["claim"], "at_least");
     assert!(lab["newest"]["available"]["high"].is_null());
     assert!(lab["incident"].is_null() && list(lab, "alerts").is_empty());
+}
+
+#[test]
+fn a_young_target_says_how_much_of_what_is_usual_it_knows() {
+    let site = Site::start();
+    let learning = || site.json("/api/v1/targets")["targets"][1]["learning"].clone();
+    assert!(learning().is_null());
+    site.live.learning(LAB, Some(Learning { values: 7, of: 60 }));
+    assert_eq!(learning(), json!({ "values": 7, "of": 60 }));
+    site.live.learning(LAB, None);
+    assert!(learning().is_null());
 }
 
 #[test]

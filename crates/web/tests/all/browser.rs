@@ -8,13 +8,14 @@ use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use narrows_watch::detect::Learning;
 use narrows_web::Source;
 use serde_json::Value;
 
 use crate::begun::Begun;
 use crate::cdp::Tab;
 use crate::site::{Site, local};
-use crate::year::Year;
+use crate::year::{OFFICE, Year};
 
 fn pages(site: &Site) -> Vec<(&'static str, String)> {
     let runs = site.json("/api/v1/runs?target=office&since=24h&limit=20");
@@ -43,6 +44,9 @@ fn each_page(mut look: impl FnMut(&mut Tab, &str)) {
         // A browser in a hurry asks more of one server than it answers in a second.
         let site = Site::of(local(), source);
         site.live.ready();
+        if name.starts_with("two-minutes") {
+            site.live.learning(OFFICE, Some(Learning { values: 2, of: 60 }));
+        }
         for width in [360, 1280] {
             for dark in [false, true] {
                 let case = format!("{name}-{width}-{}", if dark { "dark" } else { "light" });
@@ -58,6 +62,7 @@ fn each_page(mut look: impl FnMut(&mut Tab, &str)) {
     show(Arc::new(Begun(None)), "empty", "/");
     show(Arc::new(Begun(Some(20))), "start-overview", "/");
     show(Arc::new(Begun(Some(20))), "start-target", "/target/office");
+    show(Arc::new(Begun(Some(130))), "two-minutes-overview", "/");
     show(Arc::new(Begun(Some(130))), "two-minutes", "/target/office");
 }
 

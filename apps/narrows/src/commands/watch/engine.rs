@@ -329,11 +329,12 @@ impl Engine {
             if count > 0 { format!(", {count} {name}") } else { String::new() }
         };
         format!(
-            "targets: {}{}{}{}",
+            "targets: {}{}{}{}{}",
             self.subjects.len(),
             count(|one| one.address.is_none(), "without an address"),
             count(|one| one.silent, "silent"),
             count(|one| one.server_gone, "without a server"),
+            count(Subject::is_learning, "learning what is usual"),
         )
     }
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use narrows_notify::NoticeBody;
 use narrows_store::records::{AlertState, Basis, Event, Incident, PathSeen, PulseMinute, Run, Sample};
 use narrows_watch::alert::Silence;
+use narrows_watch::detect::Learning;
 use narrows_watch::schedule::TargetId;
 use narrows_watch::{ClockStep, Moment, Signal, WallTime};
 
@@ -79,6 +80,8 @@ pub(crate) struct Status {
     pub(crate) answers: bool,
     /// Its server is known not to answer.
     pub(crate) server_gone: bool,
+    /// How far it is from knowing which available rate is usual; `None` once it does.
+    pub(crate) learning: Option<Learning>,
     /// Octets that the day still holds beside pulses and routes.
     pub(crate) budget_left: u64,
     /// When the path was traced last: its MTU, and its number of hops.

@@ -70,12 +70,18 @@ pub(super) fn of_change(subject: &Subject, change: &Change, explanation: &Explan
         target: &subject.target.name,
         signal: change.signal,
         reading: &reading,
-        usual: Some(Usual { local: zone.local(reading.at), value: change.before }),
+        usual: Some(usual(subject, &reading, (change.signal, change.before), zone)),
         since: Some(interval(change)),
         zone,
         explanation: Some(explanation),
     };
     Some(text.to_string())
+}
+
+/// The level before, of this hour only if what is usual has been learnt.
+fn usual(subject: &Subject, reading: &Reading, (signal, value): (Signal, f64), zone: &Zone) -> Usual {
+    let local = subject.monitor.learning(signal).is_none().then(|| zone.local(reading.at));
+    Usual { local, value }
 }
 
 fn of_signal(known: &Known<'_>, notice: &Notice, signal: Signal, since: Option<Interval>) -> (String, Option<Value>) {
@@ -90,13 +96,13 @@ fn of_signal(known: &Known<'_>, notice: &Notice, signal: Signal, since: Option<I
         _ => *newest,
     };
     // The level that is learnt after a change is not what was usual.
-    let usual = change.map(|(change, _)| change.before).or_else(|| subject.monitor.usual(signal, reading.at));
+    let level_before = change.map(|(change, _)| change.before).or_else(|| subject.monitor.usual(signal, reading.at));
     let is_over = notice.kind == NoticeKind::Resolved;
     let text = AlertText {
         target: &subject.target.name,
         signal,
         reading: &reading,
-        usual: usual.map(|value| Usual { local: zone.local(reading.at), value }),
+        usual: level_before.map(|value| usual(subject, &reading, (signal, value), zone)),
         since: since.filter(|_| !is_over),
         zone,
         explanation: change.map(|(_, explanation)| explanation),
@@ -109,7 +115,7 @@ fn of_signal(known: &Known<'_>, notice: &Notice, signal: Signal, since: Option<I
         low: reading.low,
         high: reading.high,
         unit: signal.unit().to_owned(),
-        usual,
+        usual: level_before,
     });
     (text, value)
 }
@@ -150,11 +156,11 @@ const NEAR: Duration = Duration::from_secs(3600);
 
 #[cfg(test)]
 mod tests {
-    use narrows_watch::Monitor;
     use narrows_watch::alert::{Alerts, Input};
     use narrows_watch::detect::Side;
     use narrows_watch::explain::Cause;
     use narrows_watch::schedule::TargetId;
+    use narrows_watch::{Monitor, Observation};
 
     use super::*;
     use crate::commands::watch::settings;
@@ -222,7 +228,14 @@ mod tests {
         let mut subject = office();
         subject.changed(fall());
         let inputs = [(0, Input::Change(&fall()))];
-        let body = &said(&subject, "change(available) < -20 %", &inputs)[0];
+        let when = "change(available) < -20 %";
+        let young = said(&subject, when, &inputs)[0].text.clone();
+        assert!(young.starts_with("office: available 22 Mbit/s (19..25), before: 61, since 19:42"), "{young}");
+        for minute in (30..90).rev() {
+            let reading = Reading::estimate(before(minute * 60), 61e6, 60e6, 62e6);
+            subject.monitor.observe(reading.at, Observation::Reading(SIGNAL, reading));
+        }
+        let body = &said(&subject, when, &inputs)[0];
         assert_eq!(
             body.text,
             "office: available 22 Mbit/s (19..25), usual Tue 20:00: 61, since 19:42 (+-40 s). \

@@ -41,6 +41,7 @@ impl Numbers {
         };
         let metrics = self.live.metrics();
         self.live.cadence(id, status.cadence);
+        self.live.learning(id, status.learning);
         let known = self.targets.get(&id).map(|one| one.labels.clone());
         if known.as_ref() != Some(&labels) {
             // What was measured by the other version of IP is of another path.

@@ -90,6 +90,12 @@ impl Subject {
         }
     }
 
+    /// It has available rates, too few to say which is usual.
+    pub(super) fn is_learning(&self) -> bool {
+        let signal = Signal::AvailableForward;
+        self.readings.contains_key(&signal) && self.monitor.learning(signal).is_some()
+    }
+
     /// As the schedule needs them.
     pub(super) fn settings(&self) -> TargetSettings {
         let host = self.address.map_or_else(String::new, |address| address.to_string());

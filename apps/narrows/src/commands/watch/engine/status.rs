@@ -1,7 +1,7 @@
 //! How targets are now, for those who ask without measuring.
 
 use narrows_watch::schedule::{TargetId, Why};
-use narrows_watch::{Moment, WallTime};
+use narrows_watch::{Moment, Signal, WallTime};
 
 use super::super::keep::Status;
 use super::super::subject::Subject;
@@ -39,6 +39,7 @@ impl Engine {
             cadence: forecast.cadence_time,
             answers: !subject.silent,
             server_gone: subject.server_gone,
+            learning: subject.monitor.learning(Signal::AvailableForward),
             budget_left: forecast.limit.count().saturating_sub(forecast.base.count() + spent),
             path: path.map(|(path, traced)| (traced, path.mtu, path.hops.len())),
             rules: rules.collect(),

@@ -18,6 +18,7 @@ fn status() -> Status {
         cadence: Duration::from_secs(180),
         answers: true,
         server_gone: false,
+        learning: None,
         budget_left: 1_000_000,
         path: Some((NOW, Some(1500), 8)),
         rules: vec![("uplink-low".to_owned(), true), ("silent".to_owned(), false)],
