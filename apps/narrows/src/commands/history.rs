@@ -23,7 +23,7 @@ pub(crate) use document::word;
 use document::{HistoryDocument, Names};
 pub(crate) use import::figures;
 use path::PathArgs;
-use when::{When, parse_length};
+use when::{When, parse_length, rfc_3339};
 
 /// Print what `narrows watch` kept: values, events, incidents and runs.
 ///
@@ -230,6 +230,7 @@ fn events(list: &ListArgs) -> Result<Exit, Failure> {
     let found = asked.of_targets(limit, |target| asked.reader.events(target, asked.span, limit), |event| event.at)?;
     let mut document = asked.document();
     document.push_events(&asked.names, &found);
+    asked.say_if_none(found.is_empty(), "no event");
     asked.write(&document, |document| table::events(&document.events), HistoryDocument::events_csv)
 }
 
@@ -247,6 +248,7 @@ fn why(list: &ListArgs) -> Result<Exit, Failure> {
         let own: Vec<Event> = all.into_iter().filter(|event| event.incident == Some(incident.id)).rev().collect();
         document.push_incident(&asked.names, incident, &own);
     }
+    asked.say_if_none(incidents.is_empty(), "no incident");
     asked.write(&document, |document| table::incidents(&document.incidents), HistoryDocument::incidents_csv)
 }
 
@@ -256,6 +258,7 @@ fn runs(list: &ListArgs) -> Result<Exit, Failure> {
     let found = asked.of_targets(limit, |target| asked.reader.runs(target, asked.span, limit), |run| run.began)?;
     let mut document = asked.document();
     document.push_runs(&asked.names, &found);
+    asked.say_if_none(found.is_empty(), "no run");
     asked.write(&document, |document| table::runs(&document.runs), HistoryDocument::runs_csv)
 }
 
@@ -354,6 +357,17 @@ impl<'a> Asked<'a> {
         found.sort_by_key(|row| std::cmp::Reverse(at(row)));
         found.truncate(limit);
         Ok(found)
+    }
+
+    /// An empty answer says why to people; JSON says it by itself.
+    fn say_if_none(&self, none: bool, what: &str) {
+        if !none || self.answer.json || self.answer.format == Form::Json {
+            return;
+        }
+        let names: Vec<&str> = self.targets.iter().map(|target| &*target.name).collect();
+        let of = if self.by_name { format!(" of {}", names.join(", ")) } else { String::new() };
+        let [since, until] = [self.span.since, self.span.until].map(|at| table::second(&rfc_3339(at)));
+        output::complain(&format!("{what}{of} is stored from {since} to {until} UTC; --since looks further back"));
     }
 
     fn write(

@@ -288,6 +288,24 @@ fn events_incidents_and_runs_are_listed() {
     keeps("history-1-show", &shown);
 }
 
+/// People are told why nothing is printed; what programs read is as it was.
+#[test]
+fn an_empty_list_says_so() {
+    let (_folder, path) = stored();
+    for (verb, what) in [("events", "no event"), ("why", "no incident"), ("runs", "no run"), ("path", "no path")] {
+        let words = ["history", verb, "lab", "--since", "2026-11-24", "--until", "2026-11-25", "--store", text(&path)];
+        let none = run(&words);
+        assert!(none.status.success() && none.stdout.is_empty(), "{none:?}");
+        let said = format!(
+            "narrows: {what} of lab is stored from 2026-11-24 00:00:00 to 2026-11-25 00:00:00 UTC; --since looks \
+             further back\n"
+        );
+        assert_eq!(none.stderr, said, "{verb}");
+        let programs = run(&[&words[..], &["--json"]].concat());
+        assert!(programs.stderr.is_empty() && programs.json()["schema"] == "narrows.history/1", "{programs:?}");
+    }
+}
+
 #[test]
 fn what_is_not_there_is_the_callers_to_mend() {
     let (folder, path) = stored();

@@ -60,6 +60,7 @@ pub(super) fn run(args: &PathArgs) -> Result<Exit, Failure> {
         let before = seen.iter().skip(1).map(Some).chain(std::iter::once(None));
         document.paths.extend(seen.iter().zip(before).map(|(path, before)| row(target, path, before)));
     }
+    asked.say_if_none(document.paths.is_empty(), "no path");
     asked.write(&document, table, sheet)
 }
 

@@ -95,6 +95,6 @@ fn minute(instant: &str) -> String {
     instant.get(..16).unwrap_or(instant).replace('T', " ")
 }
 
-fn second(instant: &str) -> String {
+pub(super) fn second(instant: &str) -> String {
     instant.get(..19).unwrap_or(instant).replace('T', " ")
 }
