@@ -2,6 +2,7 @@
 
 use crate::common;
 use crate::documents::keeps;
+use crate::pasted::root;
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;
@@ -114,4 +115,27 @@ fn settings_that_cannot_work_are_told_before_anything_is_sent() {
     let settings = file(&home, "watch.toml", "[channel.ops]\nkind = \"exec\"\ncommand = [\"true\"]\n");
     let wrong = run(&["alerts", "test", "chat", "--config", text(&settings)]);
     wrong.refused(2, &["there is no [channel.chat]; there is: ops"]);
+}
+
+/// The page's first example, as it stands: a reader needs nothing else.
+#[test]
+fn the_pages_first_example_runs_as_it_stands() {
+    let page = std::fs::read_to_string(root().join("docs/guide/alerts.md")).expect("the page is there");
+    let commands = page.split("```sh\n").nth(1).and_then(|rest| rest.split("```").next()).expect("it has commands");
+    let home = directory();
+    let program = narrows(["--version"]);
+    let folder = std::path::Path::new(program.get_program()).parent().expect("programs lie in folders");
+    let path = format!("{}:{}", text(folder), std::env::var("PATH").unwrap_or_default());
+    let ended = std::process::Command::new("sh")
+        .args(["-e", "-c", commands])
+        .env("HOME", home.path())
+        .env("PATH", path)
+        .output()
+        .expect("there is a shell");
+    let said = String::from_utf8_lossy(&ended.stdout);
+    assert!(ended.status.success(), "{said}{}", String::from_utf8_lossy(&ended.stderr));
+    assert!(said.contains("alert uplink-low: tells file") && said.contains("resolved  delivered"), "{said}");
+    let told: Vec<Value> =
+        said.lines().filter(|line| line.starts_with('{')).map(|line| line.parse().expect("JSON")).collect();
+    assert!(told.len() == 2 && told[0]["state"] == "firing" && told[1]["state"] == "resolved", "{said}");
 }
