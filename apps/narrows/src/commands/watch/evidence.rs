@@ -42,7 +42,10 @@ fn signals(subject: &Subject, change: &Change) -> PathSignals {
         subject.readings.get(&signal)?;
         let near = |other: &&Change| other.signal == signal && are_near(other, change);
         let other = subject.changes.iter().rev().find(near);
-        Some(other.map(SignalChange::from).ok_or(Unchanged))
+        // Of a signal with next to no values nobody knows whether it changed.
+        let young = subject.monitor.learning(signal).is_some_and(|learning| learning.values < FEWEST);
+        let is_unknown = other.is_none() && young && signal != Signal::Capacity;
+        (!is_unknown).then(|| other.map(SignalChange::from).ok_or(Unchanged))
     };
     let available = match change.signal {
         Signal::AvailableReverse => state(Signal::AvailableReverse),
@@ -93,12 +96,16 @@ fn are_near(one: &Change, other: &Change) -> bool {
     one.at_high.after(NEAR) >= other.at_low && other.at_high.after(NEAR) >= one.at_low
 }
 
+/// Three values before a change and four after it: no change is found with fewer. A capacity is
+/// measured so seldom, and so exactly, that two are enough.
+const FEWEST: u32 = 7;
+
 const NEAR: Duration = Duration::from_secs(300);
 
 #[cfg(test)]
 mod tests {
     use narrows_watch::detect::Side;
-    use narrows_watch::{Monitor, Reading, WallTime, Zone};
+    use narrows_watch::{Monitor, Observation, Reading, WallTime, Zone};
 
     use super::*;
     use crate::commands::watch::settings;
@@ -151,6 +158,20 @@ mod tests {
         assert!(matches!(evidence.signals.available, Some(Ok(_))) && evidence.signals.capacity.is_none());
         let explained = narrows_watch::explain::explain(&evidence).cause.to_string();
         assert_eq!(explained, "shared segment (hop 10.0.0.2)");
+    }
+
+    #[test]
+    fn a_signal_with_next_to_no_values_is_not_called_unchanged() {
+        let mut all = subjects();
+        let subject = all.get_mut(&TargetId::new(1)).unwrap();
+        let mut queueing = |minute: i64| {
+            let reading = Reading::estimate(WallTime::from_millis(minute * 60_000), 1e6, 1e6, 1e6);
+            subject.readings.insert(Signal::Queueing, reading);
+            subject.monitor.observe(reading.at, Observation::Reading(Signal::Queueing, reading));
+            signals(subject, &change(100)).queueing
+        };
+        let states: Vec<_> = (1..=7).map(&mut queueing).collect();
+        assert!(states[..6].iter().all(Option::is_none) && states[6] == Some(Err(Unchanged)), "{states:?}");
     }
 
     #[test]
