@@ -142,6 +142,9 @@ const fn reachable(address: IpAddr) -> IpAddr {
 }
 
 async fn changed(files: Vec<PathBuf>) -> Vec<Option<(SystemTime, u64)>> {
+    if files.is_empty() {
+        return Vec::new();
+    }
     let look = move || {
         let of = |path: &PathBuf| std::fs::metadata(path).ok().and_then(|of| Some((of.modified().ok()?, of.len())));
         files.iter().map(of).collect()

@@ -114,9 +114,10 @@ pub(crate) fn run(args: &WatchArgs) -> Result<Exit, Failure> {
         }
         None => Box::new(Memory::default()),
     };
-    if let (Some(server), Some(store)) = (server, &store) {
-        pages::serve(server, store.reader(), live.clone(), stop)?;
-    }
+    let pages = match (server, &store) {
+        (Some(server), Some(store)) => Some(pages::serve(server, store.reader(), live.clone())?),
+        _ => None,
+    };
     #[cfg(feature = "otlp")]
     if let Some(collector) = collector {
         collector.start(live.clone(), stop)?;
@@ -126,6 +127,7 @@ pub(crate) fn run(args: &WatchArgs) -> Result<Exit, Failure> {
     live.ready();
     engine.run(&messages, args.duration, reload.as_ref(), stop);
     stop.store(true, Ordering::Relaxed);
+    drop(pages);
     engine.end(&messages);
     Ok(if engine.any() { Exit::Valid } else { Exit::Inconclusive })
 }

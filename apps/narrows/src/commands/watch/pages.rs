@@ -3,16 +3,14 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
 use std::thread;
-use std::time::Duration;
 
 use narrows_store::records::Event;
 use narrows_store::{Reader, Writer};
 use narrows_watch::alert::Silence;
 use narrows_web::{Accepted, Live, Order, Post, Refusal, ServeError, Server, Settings, WebConfigError};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 
 use super::engine::Message;
 use super::events;
@@ -35,6 +33,10 @@ pub(super) struct PagesArgs {
     host_names: Vec<String>,
 }
 
+/// Pages are served while it is there. A timer that looks for the end would be most of what idle
+/// pages cost.
+pub(super) struct Serving(#[expect(dead_code, reason = "its end is the message")] oneshot::Sender<()>);
+
 impl PagesArgs {
     /// Binds the address; refuses one that others could use unasked.
     pub(super) fn bind(&self) -> Result<Option<Server>, Failure> {
@@ -56,16 +58,13 @@ impl PagesArgs {
     }
 }
 
-/// Serves until `stop` is set.
-pub(super) fn serve(server: Server, reader: Reader, live: Live, stop: &Arc<AtomicBool>) -> Result<(), Failure> {
+/// Serves until what is returned is dropped.
+pub(super) fn serve(server: Server, reader: Reader, live: Live) -> Result<Serving, Failure> {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
     let runtime = runtime.map_err(|error| Failure::host(format!("cannot serve pages: {error}")))?;
-    let stop = Arc::clone(stop);
-    let asked = async move {
-        while !stop.load(Ordering::Relaxed) {
-            tokio::time::sleep(STOP_LOOK).await;
-        }
-    };
+    let (serving, ended) = oneshot::channel();
+    // Nothing is ever sent: the other end goes.
+    let asked = async { drop(ended.await) };
     let run = move || {
         if let Err(error) = runtime.block_on(server.run(Arc::new(reader), live, asked)) {
             tracing::error!(%error, "pages are no longer served");
@@ -74,7 +73,7 @@ pub(super) fn serve(server: Server, reader: Reader, live: Live, stop: &Arc<Atomi
     thread::Builder::new()
         .name("pages".to_owned())
         .spawn(run)
-        .map(drop)
+        .map(|_| Serving(serving))
         .map_err(|error| Failure::host(format!("cannot start a thread: {error}")))
 }
 
@@ -117,5 +116,3 @@ fn carry_out(order: Order, writer: &Writer) -> Result<Accepted, Refusal> {
         }
     }
 }
-
-const STOP_LOOK: Duration = Duration::from_millis(200);

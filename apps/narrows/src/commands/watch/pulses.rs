@@ -184,8 +184,8 @@ const WAYS: [Via; 2] = [Via::Icmp, Via::Udp { port: Via::UDP_PORT }];
 const EVERY: Duration = Duration::from_secs(1);
 /// A later answer counts as none.
 const LONGEST_WAIT: Duration = Duration::from_secs(3);
-/// The thread looks for something else to do as often.
-const LOOK: Duration = Duration::from_millis(250);
+/// The thread looks for something else to do as often: pulses wake it anyway.
+const LOOK: Duration = Duration::from_secs(1);
 /// Time until a way is chosen, if any is answered; and if none is.
 const CHOOSING: Duration = Duration::from_millis(1500);
 const CHOOSING_AT_MOST: Duration = Duration::from_secs(5);
