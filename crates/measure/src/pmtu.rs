@@ -20,8 +20,8 @@ use narrows_probe::outcome::{
 };
 use narrows_probe::probes::{PacketPlan, PeerKind, Probe, Train, TrainId, TrainReport};
 use narrows_probe::registry::{
-    Activity, Classification, Deployment, Imposes, Method, MethodInfo, Methodology, Needs, ParamError, Privilege,
-    Protocol, RawParams, Scope, params,
+    Activity, Classification, Deployment, EVERYTHING, Imposes, Method, MethodInfo, Methodology, Needs, ParamError,
+    Privilege, Protocol, RawParams, Scope, params,
 };
 use narrows_train::train_method::refusal_reason;
 
@@ -61,7 +61,7 @@ impl Method for Pmtu {
     }
 
     fn answered_by(&self) -> &'static [Answering] {
-        &[Answering::Server, Answering::Echo, Answering::Reflector]
+        &EVERYTHING
     }
 
     fn begin(&self, raw: &RawParams) -> Result<Box<dyn Estimator>, ParamError> {
@@ -143,7 +143,7 @@ fn conclude(search: &Search, stopped: Option<&Reason>) -> Outcome {
         let lost = if search.small_lost < search.small_sent || search.sent == 0 {
             Reason::TooMuchLoss { lost: search.small_lost, sent: search.small_sent }
         } else {
-            Reason::NoAnswer
+            search.silence()
         };
         return Outcome::Inconclusive { reason: stopped.cloned().unwrap_or(lost), caveats, details, diagnostics };
     };
@@ -190,9 +190,8 @@ impl Run {
         };
         self.serial += 1;
         let packet = |ip_octets| PacketPlan { gap: self.params.spacing, ip_octets, hop_limit: None::<NonZeroU8> };
-        let packets = [search.small, size].repeat(COPIES).into_iter().map(packet).collect();
-        let peer_kind = if search.whole_echoes { PeerKind::Echo } else { PeerKind::EchoSized(search.small) };
-        Step::Send(Probe::Train(Train { id: TrainId(self.serial), packets, peer_kind }))
+        let packets = search.sizes(size).into_iter().map(packet).collect();
+        Step::Send(Probe::Train(Train { id: TrainId(self.serial), packets, peer_kind: search.peer_kind() }))
     }
 
     fn refused(&mut self, refusal: Refusal) -> Step {
@@ -202,19 +201,15 @@ impl Run {
         let reason = match refusal {
             Refusal::TooLarge { max_ip_octets } if search.cap(max_ip_octets) => return self.proceed(),
             Refusal::TooSmall { min_ip_octets } if search.raise(min_ip_octets) => return self.proceed(),
-            Refusal::NotOffered if !search.whole_echoes => {
+            Refusal::NotOffered if matches!(search.peer_kind(), PeerKind::EchoSized(_)) => {
                 search.whole_echoes = true;
                 return self.proceed();
             }
-            other => refusal_reason(other, "unfragmented packets that the peer sends back"),
+            other => refusal_reason(other, "unfragmented packets that the peer answers"),
         };
         Step::Done(conclude(search, Some(&reason)))
     }
 }
-
-/// Packets of the size in question per train, and as many small ones: the three losses of RFC
-/// 8899's `MAX_PROBES`.
-const COPIES: usize = 3;
 
 impl Replayable for Run {
     const READS: (&'static str, &'static str) = ("pmtu", "echoed trains");

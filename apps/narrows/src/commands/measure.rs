@@ -364,7 +364,7 @@ struct RunResult {
     address: Option<IpAddr>,
     facts: PathFacts,
     entry: Entry,
-    /// The largest packet that passes, where larger ones vanish.
+    /// The largest packet that passes, where larger ones vanish; or why it was not found.
     beside: Option<Entry>,
     failure: Option<Failure>,
     writer: Option<FileWriter>,
@@ -426,6 +426,9 @@ fn over_sockets(
             let cost = measured.cost;
             (measured, failure) = one(method, params)?;
             measured.cost = cost.then(measured.cost);
+            beside = Some(size);
+        } else if args.via.is_some() && size.outcome.estimate().is_none() {
+            // Why not, which the silence does not say.
             beside = Some(size);
         }
     }

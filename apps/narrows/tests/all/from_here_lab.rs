@@ -33,6 +33,15 @@ impl Hosts {
         hosts
     }
 
+    /// Drops what is larger on its way to the router, without a word: the router's side of the
+    /// cable takes no more, a VLAN's tag apart. Nor does it take several packets as one.
+    fn black_hole(&self, most_ip_octets: u16) {
+        const VLAN_TAG: u16 = 4;
+        let mtu = (most_ip_octets - VLAN_TAG).to_string();
+        ip(&["-n", &self.name("r"), "link", "set", "v1b", "mtu", &mtu]);
+        ip(&["-n", &self.name("n"), "link", "set", "v1a", "gso_max_segs", "1"]);
+    }
+
     fn name(&self, which: &str) -> String {
         format!("{}{which}", self.0)
     }
@@ -111,4 +120,34 @@ fn programs_get_an_error_unless_they_ask_for_one_end() {
     assert_eq!(document["answer"][1]["rule"], "f7", "{document:#}");
     // Nobody there: the first complaint stands.
     hosts.run(&["10.9.2.9", "--single-ended"]).refused(3, &["10.9.2.9"]);
+}
+
+/// The size that passes is found by whatever answers. The far kernel answers six datagrams to a
+/// closed port at once, and then one a second.
+#[test]
+#[ignore = "lab: needs namespaces"]
+fn where_full_packets_vanish_smaller_ones_measure() {
+    let hosts = Hosts::new('c');
+    hosts.black_hole(1400);
+    for (via, most) in [("icmp", 40), ("tcp", 40), ("udp", 110)] {
+        let ended = hosts.run(&["capacity", FAR, "--via", via, "--quiet"]);
+        assert!(!ended.stdout.contains("no probe was answered"), "{via}: {ended:?}");
+        let text = ended.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(text.contains("path MTU 1400 octets IP layer by pmtu"), "{via}: {ended:?}");
+        assert!(ended.took < std::time::Duration::from_secs(most), "{via}: {ended:?}");
+    }
+}
+
+/// Nothing passes that is as large as the least size that is tried: what was asked for in vain is
+/// named.
+#[test]
+#[ignore = "lab: needs namespaces"]
+fn where_even_small_packets_vanish_that_is_said() {
+    let hosts = Hosts::new('d');
+    hosts.black_hole(300);
+    for (via, wanted) in [("tcp", "none came to SYNs of 576 octets"), ("udp", "answers to packets of 576 octets")] {
+        let ended = hosts.run(&["capacity", FAR, "--via", via, "--quiet"]);
+        let text = ended.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(text.contains(wanted), "{via}: {ended:?}");
+    }
 }

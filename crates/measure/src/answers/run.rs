@@ -131,7 +131,8 @@ impl MethodRun {
 
     fn is_hopeless(&self) -> bool {
         let silent = self.trains.iter().all(|train| train.arrivals.iter().all(|row| returned_ns(row).is_none()));
-        (silent && self.trains.len() >= SILENT_TRAINS)
+        let silent_trains = if self.answers_at_once().is_some() { LIMITED_SILENT_TRAINS } else { SILENT_TRAINS };
+        (silent && self.trains.len() >= silent_trains)
             || (self.tally.sent >= JUDGED_PACKETS && 2 * self.tally.lost > self.tally.sent)
     }
 }
@@ -209,6 +210,8 @@ const MOST_SPACING: Duration = Duration::from_secs(5);
 /// At one answer a second each of these takes six seconds.
 const LIMITED_TRAINS: usize = 3;
 const SILENT_TRAINS: usize = 3;
+/// Each of these takes six seconds too.
+const LIMITED_SILENT_TRAINS: usize = 2;
 const JUDGED_PACKETS: u64 = 60;
 const SMALL_PACKETS: usize = 24;
 /// What Ethernet does not pad.

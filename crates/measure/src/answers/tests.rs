@@ -127,3 +127,12 @@ fn silence_is_no_answer() {
     assert!(matches!(outcome(&mut world), Outcome::Inconclusive { reason: Reason::NoAnswer, .. }));
     assert!(world.reports.len() <= 4, "{}", world.reports.len());
 }
+
+#[test]
+fn a_silent_host_that_limits_its_answers_is_left_soon() {
+    let mut world = path(10, 0, 1, Answering::ClosedPort);
+    world.facts.answer_limit = Some(AnswerLimit::new(6, Duration::from_secs(1)));
+    world.hops[1].loss = 1.0;
+    assert!(matches!(outcome(&mut world), Outcome::Inconclusive { reason: Reason::NoAnswer, .. }));
+    assert_eq!(world.reports.len(), 2);
+}

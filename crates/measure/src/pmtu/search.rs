@@ -2,7 +2,9 @@
 
 use super::Params;
 use narrows_probe::PathFacts;
-use narrows_probe::probes::{Arrival, Fate, HopReplyKind, TrainReport};
+use narrows_probe::facts::{AnswerLimit, Answering};
+use narrows_probe::outcome::Reason;
+use narrows_probe::probes::{Arrival, Fate, HopReplyKind, PeerKind, TrainReport};
 use narrows_units::to_u64;
 
 /// What is known.
@@ -22,6 +24,9 @@ pub(super) struct Search {
     pub(super) black_hole: bool,
     /// Echoes come back in full size: the reverse direction limits too.
     pub(super) whole_echoes: bool,
+    /// What answers, and how often.
+    answering: Answering,
+    limit: Option<AnswerLimit>,
     pub(super) sent: u64,
     pub(super) small_sent: u64,
     pub(super) small_lost: u64,
@@ -45,6 +50,8 @@ impl Search {
             reported: None,
             black_hole: false,
             whole_echoes: false,
+            answering: facts.answering,
+            limit: facts.answer_limit,
             sent: 0,
             small_sent: 0,
             small_lost: 0,
@@ -66,6 +73,28 @@ impl Search {
             self.trains = 0;
         }
         Some(size)
+    }
+
+    /// Whom the packets ask.
+    pub(super) fn peer_kind(&self) -> PeerKind {
+        match self.answering {
+            Answering::ClosedPort | Answering::TcpSyn => self.answering.peer_kind(),
+            Answering::Server | Answering::Echo | Answering::Reflector if self.whole_echoes => PeerKind::Echo,
+            Answering::Server | Answering::Echo | Answering::Reflector => PeerKind::EchoSized(self.small),
+        }
+    }
+
+    /// Sizes of the packets of a train that tries `size`.
+    pub(super) fn sizes(&self, size: u16) -> Vec<u16> {
+        let Some(limit) = self.limit else {
+            return [self.small, size].repeat(COPIES);
+        };
+        // A packet that vanishes costs the remote host no answer: the small one finds one left.
+        // Behind those that pass it may find none, and then nobody needs it.
+        let copies = usize::try_from(limit.burst()).map_or(COPIES, |burst| burst.saturating_sub(1).clamp(1, COPIES));
+        let mut sizes = vec![size; copies];
+        sizes.push(self.small);
+        sizes
     }
 
     fn candidate(&self) -> Option<u16> {
@@ -94,6 +123,10 @@ impl Search {
         if known && open(low + 1) {
             return Some(low + 1);
         }
+        // A dozen sizes more would take a remote host that limits its answers a minute.
+        if self.limit.is_some() {
+            return None;
+        }
         Some(low + (self.high - low) / 2)
     }
 
@@ -111,11 +144,13 @@ impl Search {
         self.trains += 1;
         self.sent += to_u64(report.arrivals.len());
         let is_small = |row: &&Arrival| row.ip_octets < size;
-        let reverse = |row: &&Arrival| matches!(row.fate, Fate::Echoed { .. });
+        let reverse = |row: &&Arrival| arrived(row);
         let small = report.arrivals.iter().filter(is_small).count();
         let small_back = report.arrivals.iter().filter(is_small).filter(reverse).count();
         self.small_sent += to_u64(small);
-        self.small_lost += to_u64(small - small_back);
+        // What the remote host's limit left without an answer is no loss of the path.
+        let refused = usize::try_from(report.local_drops).unwrap_or(usize::MAX);
+        self.small_lost += to_u64((small - small_back).saturating_sub(refused));
         if small_back > 0 {
             self.pass(self.small.min(size - 1));
         }
@@ -158,6 +193,19 @@ impl Search {
         higher
     }
 
+    /// What it means that not even a small packet was answered.
+    pub(super) fn silence(&self) -> Reason {
+        let octets = self.small;
+        match self.answering {
+            // The world is there because the remote host answered shorter ones.
+            Answering::ClosedPort => Reason::NotOffered { what: format!("answers to packets of {octets} octets") },
+            Answering::TcpSyn => Reason::NotOffered {
+                what: format!("answers to SYNs that carry data; none came to SYNs of {octets} octets"),
+            },
+            Answering::Server | Answering::Echo | Answering::Reflector => Reason::NoAnswer,
+        }
+    }
+
     fn pass(&mut self, size: u16) {
         if size < self.high && self.low.is_none_or(|low| size > low) {
             self.low = Some(size);
@@ -181,6 +229,15 @@ impl Search {
     }
 }
 
+/// The remote host answered the packet: it had arrived.
+fn arrived(row: &Arrival) -> bool {
+    match row.fate {
+        Fate::Echoed { .. } => true,
+        Fate::Answered(reply) => matches!(reply.kind, HopReplyKind::PortUnreachable | HopReplyKind::TcpAnswer),
+        Fate::Received(_) | Fate::Lost => false,
+    }
+}
+
 /// A router's complaint about the packet's size.
 fn too_big(row: &Arrival) -> Option<HopReplyKind> {
     match row.fate {
@@ -193,6 +250,10 @@ fn too_big(row: &Arrival) -> Option<HopReplyKind> {
 /// IPv6 and over IPv4, GRE, `PPPoE` with and without a tunnel; Ethernet; FDDI; jumbo frames.
 const USUAL: [u16; 17] =
     [576, 1006, 1280, 1400, 1420, 1440, 1450, 1460, 1472, 1476, 1480, 1492, 1500, 4352, 8192, 9000, 9216];
+
+/// Packets of the size in question per train, and as many small ones: the three losses of RFC
+/// 8899's `MAX_PROBES`.
+const COPIES: usize = 3;
 
 /// Ours: with so many trains at one size and still no verdict, too much is lost for any.
 const MOST_TRAINS: u32 = 8;

@@ -48,6 +48,77 @@ fn every_mtu_is_found_with_and_without_routers_words() {
     }
 }
 
+/// The same path to a host that runs nothing of ours.
+fn towards(answering: Answering, mtu: u16) -> ClosedFormWorld {
+    let mut host_pair = path(mtu, 1);
+    host_pair.hops[1].reports_too_big = false;
+    host_pair.facts.answering = answering;
+    host_pair
+}
+
+#[test]
+fn hosts_that_run_nothing_of_ours_tell_it_too() {
+    for answering in [Answering::ClosedPort, Answering::TcpSyn] {
+        for mtu in [577, 1280, 1399, 1400, 1492, 1500] {
+            let measured = run_on(&mut towards(answering, mtu));
+            let estimate = measured.outcome.estimate().unwrap_or_else(|| panic!("{mtu}: {measured:?}"));
+            assert_eq!((estimate.in_unit().value, estimate.in_unit().high), (mtu.into(), mtu.into()));
+            assert_eq!(estimate.diagnostics.get("black_hole"), Some(&(mtu < 1500).into()));
+            assert!(!estimate.caveats.contains(&Caveat::AsymmetricLimit), "{answering:?}");
+        }
+    }
+}
+
+/// Answers of the world that a bucket has none left for are lost, as in [`towards`]. The world
+/// beside it waits until the bucket has one for each packet, as far as it is that deep.
+fn limited(mtu: u16, burst: u16) -> (Measured, Vec<TrainReport>) {
+    let mut host_pair = towards(Answering::ClosedPort, mtu);
+    host_pair.facts.answer_limit = Some(narrows_probe::AnswerLimit::new(burst, Duration::from_secs(1)));
+    let mut run = Run::new(Params::default());
+    let mut step = run.step(Stamp::from_nanos(0), Event::Started(host_pair.facts.clone()));
+    let mut reports = Vec::new();
+    loop {
+        let probe = match step {
+            Step::Send(probe) => probe,
+            Step::Done(outcome) => return (Measured { outcome, cost: narrows_probe::Cost::default() }, reports),
+            Step::Wait { .. } => panic!("it waits for nothing"),
+        };
+        let Ok(mut event) = narrows_probe::World::send(&mut host_pair, probe);
+        if let Event::Train(report) = &mut event {
+            let answered = report.arrivals.iter_mut().filter(|row| row.fate != narrows_probe::probes::Fate::Lost);
+            let denied = answered.skip(burst.into()).map(|row| row.fate = narrows_probe::probes::Fate::Lost).count();
+            report.local_drops = u32::try_from(denied).unwrap();
+            reports.push(report.clone());
+        }
+        step = run.step(Stamp::from_nanos(0), event);
+    }
+}
+
+#[test]
+fn a_host_that_limits_its_answers_is_asked_little() {
+    for burst in [1, 2, 4, 6, 50] {
+        for mtu in [577, 1280, 1400, 1420, 1492, 1499, 1500] {
+            let (measured, reports) = limited(mtu, burst);
+            let estimate = measured.outcome.estimate().unwrap_or_else(|| panic!("{mtu}: {measured:?}"));
+            let range = estimate.in_unit();
+            assert!((range.low..=range.high).contains(&mtu.into()), "{burst}, {mtu}: {estimate:?}");
+            assert_eq!(range.value, range.low);
+            // An unusual size is not searched for.
+            assert_eq!(range.low == range.high, [1280, 1400, 1420, 1492, 1500].contains(&mtu), "{burst}, {mtu}");
+            let packets: usize = reports.iter().map(|report| report.arrivals.len()).sum();
+            assert!(packets <= if burst < 4 { 7 * 6 } else { 7 * 4 }, "{burst}, {mtu}: {packets}");
+            assert_eq!(estimate.diagnostics.get("small_lost"), Some(&0u64.into()), "{burst}, {mtu}");
+        }
+    }
+}
+
+#[test]
+fn silence_to_syns_with_data_is_told() {
+    let measured = run_on(&mut towards(Answering::TcpSyn, 300));
+    let Outcome::Inconclusive { reason, .. } = measured.outcome else { panic!("{measured:?}") };
+    assert!(reason.to_string().contains("none came to SYNs of 576 octets"), "{reason}");
+}
+
 #[test]
 fn random_loss_is_not_taken_for_a_limit() {
     let mut wrong = 0;
