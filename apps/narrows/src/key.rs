@@ -66,6 +66,12 @@ pub(crate) fn read(path: &Path) -> Result<Psk, Failure> {
     narrows_net::serve::read_psk_file(path).map_err(unusable)
 }
 
+/// Reads a token; refuses a file that others can read.
+#[cfg(feature = "fleet")]
+pub(crate) fn token(path: &Path) -> Result<String, Failure> {
+    narrows_net::serve::read_token_file(path).map_err(unusable)
+}
+
 /// The keys of a fleet's clients, in a file that stays open to changes.
 pub(crate) fn fleet(path: &Path) -> Result<FleetKeys, Failure> {
     FleetKeys::open(path).map_err(unusable)

@@ -45,7 +45,7 @@ use tokio::task::JoinSet;
 
 pub use convert::host_facts;
 pub use fleet_keys::FleetKeys;
-pub use key_file::{KeyFileError, read_psk_file, read_secret_file};
+pub use key_file::{KeyFileError, read_psk_file, read_secret_file, read_token_file};
 pub use options::{Limits, ServeError, ServeOptions, is_private};
 
 use crate::pending_connections;

@@ -1,6 +1,8 @@
 //! Who may ask: nobody is asked on this machine alone; else a token, a user or a session.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
+use std::io::{self, Read as _};
 use std::net::IpAddr;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
@@ -12,6 +14,7 @@ use base64::engine::general_purpose::STANDARD;
 use subtle::ConstantTimeEq as _;
 use tokio::sync::Semaphore;
 
+use crate::private;
 use crate::sessions::{COOKIE, Sessions, digest};
 
 /// Whom we know.
@@ -160,9 +163,16 @@ impl Auth {
     }
 }
 
-/// The digest of the token in `path`: its text without white space at the ends.
-pub(crate) fn read_token(path: &Path) -> Result<[u8; 32], String> {
-    let text = std::fs::read_to_string(path).map_err(|error| error.to_string())?;
+/// The digest of the token in `path`: its text without white space at the ends. Refuses a file that
+/// others may read, unless it is in the folder of `credentials`.
+pub(crate) fn read_token(path: &Path, credentials: Option<&Path>) -> Result<[u8; 32], String> {
+    let said = |error: io::Error| error.to_string();
+    let mut file = File::open(path).map_err(said)?;
+    if !private::is_credential(path, credentials) {
+        private::check(&file.metadata().map_err(said)?, private::OTHERS)?;
+    }
+    let mut text = String::new();
+    file.read_to_string(&mut text).map_err(said)?;
     let token = text.trim();
     if token.len() < LEAST_TOKEN {
         return Err(format!("a token has at least {LEAST_TOKEN} characters: `openssl rand -hex 32` makes a good one"));

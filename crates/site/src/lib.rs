@@ -18,6 +18,7 @@ mod error;
 mod feed;
 mod guard;
 mod open_api;
+mod private;
 mod problem;
 mod server;
 mod session;

@@ -81,10 +81,10 @@ fn read(settings: &Settings) -> Result<(WebConfig, Known), ServeError> {
         None => config,
         Some(own) => config.or(own).map_err(|error| ServeError::WebConfig { path: own.certificate.clone(), error })?,
     };
-    let token = settings
-        .token_file
-        .as_ref()
-        .map(|path| read_token(path).map_err(|why| ServeError::TokenFile { path: path.clone(), why }));
+    let token = settings.token_file.as_ref().map(|path| {
+        read_token(path, settings.credentials.as_deref())
+            .map_err(|why| ServeError::TokenFile { path: path.clone(), why })
+    });
     let known = Known { users: config.users.clone(), token: token.transpose()? };
     let safe = settings.listen.ip().to_canonical().is_loopback() || (config.tls.is_some() && !known.nobody());
     if safe { Ok((config, known)) } else { Err(ServeError::Exposed(settings.listen)) }

@@ -82,6 +82,23 @@ fn key_files() {
     }
 }
 
+#[test]
+#[cfg_attr(not(feature = "fleet"), ignore = "needs --features fleet")]
+fn tokens_that_others_can_read() {
+    let home = directory();
+    let token = file(&home, "token", "0123456789abcdef\n");
+    let port = closed_port();
+    let (hub, hash) = (format!("https://127.0.0.1:{port}"), "07".repeat(32));
+    let call = ["fleet", "status", "--hub", &hub, "--key-hash", &hash, "--token-file", text(&token)];
+    // Its owner's alone: what fails is the connection.
+    run(&call).refused(3, &[&hub]);
+    std::fs::set_permissions(&token, std::fs::Permissions::from_mode(0o640)).expect("it is ours");
+    run(&call).refused(2, &["0640", "chmod 600"]);
+    let store = home.path().join("store");
+    let pages = ["--listen", "127.0.0.1:0", "--token-file", text(&token), "--store", text(&store)];
+    run(&[&["watch", "127.0.0.1"][..], &pages].concat()).refused(2, &["0640", "chmod 600"]);
+}
+
 /// A server of a fleet: who has no name is told so, and a file of no use is refused at the start.
 #[test]
 fn keys_of_a_fleet() {

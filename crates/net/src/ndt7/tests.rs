@@ -1,5 +1,7 @@
+use std::fs::Permissions;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, TcpStream};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -72,6 +74,7 @@ fn vouched() -> Vouched {
     let (chain, key) = (directory.path().join("chain.pem"), directory.path().join("key.pem"));
     std::fs::write(&chain, made.cert.pem()).unwrap();
     std::fs::write(&key, made.signing_key.serialize_pem()).unwrap();
+    std::fs::set_permissions(&key, Permissions::from_mode(0o640)).unwrap();
     Vouched { chain, key, _directory: directory }
 }
 
@@ -140,6 +143,10 @@ fn both_tests_run_over_tls_with_a_certificate_that_is_believed() {
     assert!(!matches!(end(&ends).end, SessionEnd::Complete));
     for (chain, key) in [(key, key), (chain, chain)] {
         assert!(matches!(Identity::read(chain, key), Err(TlsError::Nothing { .. })));
+    }
+    for mode in [0o644, 0o604, 0o660] {
+        std::fs::set_permissions(key, Permissions::from_mode(mode)).unwrap();
+        assert!(matches!(Identity::read(chain, key), Err(TlsError::Open { mode: found, .. }) if found == mode));
     }
     assert!(matches!(Trust::read(std::path::Path::new("/nowhere")), Err(TlsError::Read { .. })));
 }

@@ -1,6 +1,7 @@
 //! Keys and certificates.
 
 use std::io;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -20,6 +21,14 @@ pub enum TlsError {
         /// What the system said.
         source: io::Error,
     },
+    /// Others may read or write it.
+    #[error("the private key {path} is open to others (mode {mode:04o}); say: chmod 600 {path}")]
+    Open {
+        /// Which.
+        path: PathBuf,
+        /// Its permission bits.
+        mode: u32,
+    },
     /// It holds nothing of that kind.
     #[error("{path} holds no {wanted} (PEM)")]
     Nothing {
@@ -37,6 +46,10 @@ pub enum TlsError {
         source: rustls::Error,
     },
 }
+
+/// What nobody but the owner may do with a private key. The owner's group may read: keys of
+/// certificates are often given to a group of programs.
+const BEYOND_GROUP: u32 = 0o037;
 
 fn content(path: &Path) -> Result<Vec<u8>, TlsError> {
     std::fs::read(path).map_err(|source| TlsError::Read { path: path.to_owned(), source })
@@ -61,6 +74,11 @@ impl Identity {
         let certificates = certificates(chain)?;
         let private = PrivateKeyDer::from_pem_slice(&content(key)?)
             .map_err(|_| TlsError::Nothing { path: key.to_owned(), wanted: "private key without a passphrase" })?;
+        let about = std::fs::metadata(key).map_err(|source| TlsError::Read { path: key.to_owned(), source })?;
+        let mode = about.permissions().mode() & 0o7777;
+        if mode & BEYOND_GROUP != 0 {
+            return Err(TlsError::Open { path: key.to_owned(), mode });
+        }
         Self::of(certificates, private).map_err(|source| TlsError::Useless { path: chain.to_owned(), source })
     }
 

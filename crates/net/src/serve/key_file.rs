@@ -71,6 +71,13 @@ pub fn read_secret_file(path: &Path) -> Result<Psk, KeyFileError> {
     Ok(Psk::from_secret(&secret))
 }
 
+/// Reads a token: the text of the file without white space at its ends.
+pub fn read_token_file(path: &Path) -> Result<String, KeyFileError> {
+    const MOST: usize = 4096;
+    let (content, _) = read_private(path, MOST)?;
+    Ok(String::from_utf8_lossy(&content).trim().to_owned())
+}
+
 /// A file that is its owner's alone, with at most this many octets.
 pub(super) fn read_private(path: &Path, most: usize) -> Result<(Vec<u8>, Metadata), KeyFileError> {
     let unreadable = |source| KeyFileError::Read { path: path.to_owned(), source };
@@ -132,5 +139,15 @@ mod tests {
         }
         let open = key_file("07".repeat(32).as_bytes(), 0o644);
         assert!(matches!(read_secret_file(open.path()), Err(KeyFileError::Open { .. })));
+    }
+
+    #[test]
+    fn tokens_are_their_owners_alone() {
+        assert_eq!(read_token_file(key_file(b"a token\n", 0o600).path()).unwrap(), "a token");
+        for mode in [0o644, 0o640, 0o602] {
+            let open = key_file(b"a token\n", mode);
+            let error = read_token_file(open.path()).unwrap_err();
+            assert!(matches!(error, KeyFileError::Open { mode: found, .. } if found == mode), "{error}");
+        }
     }
 }

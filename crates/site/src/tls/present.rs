@@ -17,6 +17,7 @@ use tokio_rustls::server::TlsStream;
 use super::OwnTls;
 use crate::connection::Watched;
 use crate::error::WebConfigError;
+use crate::private;
 
 /// Certificate, key and rules, ready for connections; cheap to clone.
 #[derive(Debug, Clone)]
@@ -78,6 +79,8 @@ impl Section {
             pem::Error::NoItemsFound => wrong(&key, &"has no private key (PEM)"),
             error => pem_fault(&key, error),
         })?;
+        let about = std::fs::metadata(&key).map_err(|error| wrong(&key, &error))?;
+        private::check(&about, private::BEYOND_GROUP).map_err(|why| wrong(&key, &why))?;
         let provider = Arc::new(aws_lc_rs::default_provider());
         let versions: &[&SupportedProtocolVersion] = match self.min_version {
             MinVersion::Tls12 => &[&version::TLS13, &version::TLS12],

@@ -1,7 +1,9 @@
 //! Who is refused, and what bounds what a stranger can cost.
 
+use std::fs::Permissions;
 use std::io::{ErrorKind, Write as _};
 use std::net::SocketAddr;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use narrows_web::{ServeError, Server, Settings};
@@ -14,8 +16,18 @@ const COST: u32 = 4;
 
 fn with_token(folder: &Path) -> Settings {
     let file = folder.join("token");
-    std::fs::write(&file, format!("{TOKEN}\n")).expect("a file");
+    secret(&file, &format!("{TOKEN}\n"));
     Settings { token_file: Some(file), ..local() }
+}
+
+/// Writes a file for its owner alone.
+fn secret(file: &Path, text: &str) {
+    std::fs::write(file, text).expect("a file");
+    allow(file, 0o600);
+}
+
+fn allow(file: &Path, mode: u32) {
+    std::fs::set_permissions(file, Permissions::from_mode(mode)).expect("it is ours");
 }
 
 fn web_config(folder: &Path, text: &str) -> Settings {
@@ -32,7 +44,7 @@ fn user() -> String {
 fn tls(folder: &Path) -> String {
     let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).expect("a certificate");
     std::fs::write(folder.join("cert.pem"), made.cert.pem()).expect("a file");
-    std::fs::write(folder.join("key.pem"), made.signing_key.serialize_pem()).expect("a file");
+    secret(&folder.join("key.pem"), &made.signing_key.serialize_pem());
     "tls_server_config:\n  cert_file: cert.pem\n  key_file: key.pem\n".to_owned()
 }
 
@@ -51,6 +63,33 @@ fn from_other_machines_it_needs_tls_and_somebody_known() {
     assert!(!exposed(web_config(folder.path(), &(tls(folder.path()) + &user()))));
     let token = with_token(folder.path()).token_file;
     assert!(!exposed(Settings { token_file: token, ..web_config(folder.path(), &tls(folder.path())) }));
+}
+
+#[test]
+fn secrets_that_others_can_read_are_refused() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let token = with_token(folder.path());
+    let file = token.token_file.clone().expect("it has one");
+    for mode in [0o644, 0o640, 0o604, 0o602] {
+        allow(&file, mode);
+        let error = Server::bind(token.clone()).expect_err("it is open").to_string();
+        assert!(error.contains("token") && error.contains(&format!("open to others (mode {mode:04o})")), "{error}");
+    }
+    // The service manager keeps others away from what it hands over.
+    let credentials = Some(folder.path().to_owned());
+    assert!(Server::bind(Settings { credentials, ..token.clone() }).is_ok());
+    allow(&file, 0o400);
+    assert!(Server::bind(token).is_ok());
+
+    let config = web_config(folder.path(), &tls(folder.path()));
+    let key = folder.path().join("key.pem");
+    for mode in [0o644, 0o604, 0o660] {
+        allow(&key, mode);
+        let error = Server::bind(config.clone()).expect_err("it is open").to_string();
+        assert!(error.contains("key.pem") && error.contains("open to others"), "{error}");
+    }
+    allow(&key, 0o640);
+    assert!(Server::bind(config).is_ok());
 }
 
 #[test]

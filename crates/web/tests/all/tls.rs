@@ -1,7 +1,9 @@
 //! Pages over TLS, and what is said of files that cannot be used for it.
 
+use std::fs::Permissions;
 use std::io::Write as _;
 use std::net::TcpStream;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -21,7 +23,10 @@ fn made(folder: &Path) -> (CertifiedKey<KeyPair>, Settings) {
 }
 
 fn write(folder: &Path, name: &str, text: &str) {
-    std::fs::write(folder.join(name), text).expect("a file");
+    let file = folder.join(name);
+    std::fs::write(&file, text).expect("a file");
+    // Some of them are keys.
+    std::fs::set_permissions(&file, Permissions::from_mode(0o600)).expect("it is ours");
 }
 
 fn settings(folder: &Path, lines: &str) -> Settings {

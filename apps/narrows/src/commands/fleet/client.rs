@@ -13,6 +13,7 @@ use serde_json::Value;
 
 use super::place::state_of;
 use crate::exit::{Exit, Failure};
+use crate::key;
 
 /// Which hub.
 #[derive(Debug, Clone, clap::Args)]
@@ -51,11 +52,7 @@ impl Client {
             })?;
             (file.url, file.key_hash, Some(folder.join("view.token")))
         };
-        let read = |path: PathBuf| {
-            let text = std::fs::read_to_string(&path);
-            text.map_err(|error| Failure::host(format!("{}: {error}", path.display())))
-        };
-        let token = token.map(read).transpose()?.map(|text| text.trim().to_owned());
+        let token = token.map(|path| key::token(&path)).transpose()?;
         let authority = url.strip_prefix("https://").map(|rest| rest.trim_end_matches('/').to_owned());
         let authority = authority.ok_or_else(|| Failure::usage(format!("\"{url}\" does not begin with https://")))?;
         let key_hash = octets(&hash).ok_or_else(|| Failure::usage("--key-hash: 64 hexadecimal digits"))?;

@@ -45,6 +45,7 @@ impl PagesArgs {
             hosts: self.host_names.clone(),
             web_config: self.web_config.clone(),
             token_file: self.token_file.clone(),
+            credentials: std::env::var_os("CREDENTIALS_DIRECTORY").map(PathBuf::from),
             ..Settings::local(listen)
         };
         Server::bind(settings).map(Some).map_err(|error| match error {
