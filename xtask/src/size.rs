@@ -23,7 +23,11 @@ struct Measured {
 
 /// Octets that neither may exceed, with some room for a month's work. They only shrink, unless a
 /// commit says what the growth is for.
-const LIMITS: [u64; 2] = [14_500_000, 13_000_000];
+///
+/// The program with every feature has 25.7 MB: machine code 19.4, what unwinding needs 2.9,
+/// constants 2.0, pointers with relocations 1.5. Unwinding stays: a thread or task that panics must
+/// not end a server.
+const LIMITS: [u64; 2] = [26_500_000, 13_000_000];
 
 /// What a command took.
 #[derive(Clone, Copy)]
