@@ -135,7 +135,7 @@ fn the_pages_first_example_runs_as_it_stands() {
     let said = String::from_utf8_lossy(&ended.stdout);
     assert!(ended.status.success(), "{said}{}", String::from_utf8_lossy(&ended.stderr));
     assert!(said.contains("alert uplink-low: tells file") && said.contains("resolved  delivered"), "{said}");
-    let told: Vec<Value> =
+    let notices: Vec<Value> =
         said.lines().filter(|line| line.starts_with('{')).map(|line| line.parse().expect("JSON")).collect();
-    assert!(told.len() == 2 && told[0]["state"] == "firing" && told[1]["state"] == "resolved", "{said}");
+    assert!(notices.len() == 2 && notices[0]["state"] == "firing" && notices[1]["state"] == "resolved", "{said}");
 }

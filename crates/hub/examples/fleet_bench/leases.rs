@@ -51,9 +51,7 @@ pub(crate) async fn takes([agent, target]: [Arc<Agent>; 2], signer: Key, time: D
     drop(lessee.handle(connected, clock()));
     let mut times = Times::default();
     let mut open: JoinSet<Option<Event>> = JoinSet::new();
-    let hosts = [&agent, &target].map(|host| format!("host.{}", host.name));
-    let links = (0..4).map(|link| format!("link.{link}.0"));
-    let keys: Vec<_> = hosts.into_iter().chain(links).map(|key| key.parse().unwrap()).collect();
+    let keys = keys([&agent, &target]);
     tokio::time::sleep(WAIT).await;
     while began.elapsed() < time.max(WAIT + Duration::from_secs(5)) {
         let (run, start_by, asked) = (Uuid::now_v7(), clock() + Duration::from_secs(60), now());
@@ -114,6 +112,13 @@ pub(crate) async fn takes([agent, target]: [Arc<Agent>; 2], signer: Key, time: D
         }
     }
     times
+}
+
+/// What a run between two hosts takes: both of them, and four links.
+fn keys(hosts: [&Agent; 2]) -> Vec<LeaseKey> {
+    let hosts = hosts.map(|host| format!("host.{}", host.name));
+    let links = (0..4).map(|link| format!("link.{link}.0"));
+    hosts.into_iter().chain(links).map(|key| key.parse().unwrap()).collect()
 }
 
 async fn read(bus: Arc<dyn Bus>, request: RequestId, key: LeaseKey) -> Option<Event> {

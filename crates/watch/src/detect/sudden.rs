@@ -9,10 +9,10 @@
 //! Fewer than eight values before show too little of the range. From three on, Student's test of
 //! two means has to agree: `t = |old - new| / (s sqrt(1/n + 1/m))`, where `s` is the scatter within
 //! the `n` old and the `m` new values together; values with wider intervals than usual count less
-//! in all of them. The fewer values there are, the larger is the
-//! quantile that `t` must exceed. Noise with memory makes `s` too small; the quantile is multiplied
-//! by what the chart assumes of such noise. A change that four new values do not show clearly enough
-//! may be shown by up to eight.
+//! in all of them. The fewer values there are, the larger is the quantile that `t` must exceed.
+//! Noise with memory makes `s` too small; the quantile is multiplied by what the chart assumes of
+//! such noise. A change that four new values do not show clearly enough may be shown by up to
+//! eight.
 
 use narrows_stat::{median, quantile, student_t_upper_tail};
 use serde::{Deserialize, Serialize};
@@ -106,8 +106,8 @@ struct Weighted {
 }
 
 impl Weighted {
-    /// A value whose interval is wider than usual counts less, by the square of that. A narrower one
-    /// counts no more: all values scatter by more than their intervals say.
+    /// A value whose interval is wider than usual counts less, by the square of that. A narrower
+    /// one counts no more: all values scatter by more than their intervals say.
     fn of(values: &[Residual], usual: f64) -> Option<Self> {
         let weigh = |one: &Residual| if usual > 0.0 { (usual / one.sd.max(usual)).powi(2) } else { 1.0 };
         let weights: Vec<f64> = values.iter().map(weigh).collect();
