@@ -76,14 +76,13 @@ pub(super) fn emptying(mut train: Train, shape: &Shape) -> Train {
 }
 
 impl Behind {
-    /// What the last `tail` packets of a train say; `None` if fewer than half of them came.
-    fn of(report: &TrainReport, tail: usize) -> Option<Self> {
+    /// What a train's packets say behind the first ones; `None` if fewer than half of them came.
+    fn of(report: &TrainReport, head: usize) -> Option<Self> {
         let slow = Phase::of(report.id)? == Phase::SlowBehind;
-        let first = report.arrivals.len().checked_sub(tail)?;
-        let rows = &report.arrivals[first..];
+        let rows = report.arrivals.get(head..)?;
         let sent = rate(rows.iter().map(|row| (row.departed.nanos(), row.ip_octets)))?;
         let came: Vec<(i64, u16)> = rows.iter().filter_map(|row| Some((arrived_ns(row)?, row.ip_octets))).collect();
-        let left = rate(came.iter().copied()).filter(|_| came.len() * 2 >= tail)?;
+        let left = rate(came.iter().copied()).filter(|_| came.len() * 2 >= rows.len())?;
         Some(Self { slow, sent, left })
     }
 }
@@ -102,8 +101,8 @@ fn rate(packets: impl Iterator<Item = (i64, u16)>) -> Option<f64> {
 
 /// The IP-layer rate behind the bucket that trains of both rates tell together.
 pub(super) fn estimate(session: &MethodRun) -> Option<Pooled> {
-    let tail = wanted(session)?.tail;
-    let all = session.behind.iter().filter_map(|report| Behind::of(report, tail));
+    let head = wanted(session)?.head;
+    let all = session.behind.iter().filter_map(|report| Behind::of(report, head));
     let (slow, fast): (Vec<Behind>, Vec<Behind>) = all.partition(|train| train.slow);
     let (slow, fast) = (Point::of(&slow)?, Point::of(&fast)?);
     // Two rates that are near one another tell nothing of what lies beside them.
