@@ -326,6 +326,26 @@ fn trains_that_empty_a_known_bucket_say_what_lasts() {
     }
 }
 
+/// A head that is too short for the bucket lets its train through faster than the bucket fills. The
+/// next head is longer.
+#[test]
+fn heads_grow_until_they_empty_the_bucket() {
+    let bucket = Some(Bucket { rate: BitRate::from_mbps(50), depth_octets: 200_000 });
+    let shaped = Hop { bucket, ..Hop::loaded(BitRate::from_gbps(4), Cross::constant(BitRate::from_mbps(10))) };
+    let truth = 50.0 * 1500.0 / 1538.0 - 10.0;
+    let (mut errors, mut holds) = (Vec::new(), 0);
+    for seed in 0..10 {
+        let hops = vec![Hop::ethernet(BitRate::from_gbps(4)), shaped.clone()];
+        let params = [("narrow", "48.76 Mbit/s"), ("bucket", "40000")];
+        let outcome = measured(&mut ClosedFormWorld::new(hops, seed), &params);
+        let found = outcome.estimate().unwrap_or_else(|| panic!("{seed}: {outcome:?}")).in_unit();
+        let [low, value, high] = [found.low, found.value, found.high].map(|bound| bound as f64 * 1e-6);
+        errors.push((value / truth - 1.0).abs());
+        holds += u32::from(low <= truth && truth <= high);
+    }
+    assert!(narrows_stat::median(&errors).unwrap() < 0.03 && holds >= 9, "{errors:?} {holds}");
+}
+
 /// The specification's table of constant-rate slopes on burst ends (§0.4): 10 Gbit/s, half of it
 /// free, trains of 4000 at 1.4 times what is available, interrupts every 50 us: 0.200 ± 0.025, and
 /// 0.212 ± 0.040 for trains of 1000.
