@@ -14,6 +14,7 @@
 //! |---|---|
 //! | [`train_method`] | small trains one after the other: the state machine around a plan |
 //! | [`peer_kinds`], [`echoed`] | trains to hosts without our server, read by their answers |
+//! | [`bucket_head`] | packets in front of a train that empty a token bucket |
 //! | [`token_pool`] | a budget of octets at a mean load |
 //! | [`bulk`] | bursts, loads and TCP transfers |
 //!
@@ -23,6 +24,7 @@
 //! number.
 
 pub mod bucket;
+pub mod bucket_head;
 pub mod bucket_watch;
 pub mod bulk;
 pub mod burst_ends;

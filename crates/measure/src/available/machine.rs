@@ -23,6 +23,7 @@ use super::train::{Prior, TrainSlope, Unusable, analyse};
 use narrows_probe::observations::Replayable;
 use narrows_probe::probes::{Probe, Train, TrainId, TrainReport};
 use narrows_probe::{Estimator, Event, Outcome, PathFacts, Reason, Refusal, Step};
+use narrows_train::bucket_head;
 use narrows_train::train_method::whole_packets;
 
 /// Rounds of the feedback map.
@@ -174,7 +175,7 @@ impl Machine {
             return self.take_half_size(now, report);
         }
         self.seen.count(report);
-        let behind = self.without_head(report);
+        let behind = bucket_head::without(report, self.emptying);
         let ending = if self.was_too_shallow(&behind) {
             None
         } else {

@@ -27,6 +27,7 @@ mod shape;
 #[cfg(test)]
 mod tests;
 mod three_rates;
+mod two_rates;
 
 use std::time::Duration;
 
@@ -38,6 +39,7 @@ pub use params::{Params, Preset};
 pub(crate) use recorded::analyse as analyse_recorded;
 
 use self::adaptive::Adaptive;
+use self::behind::Shape;
 use self::faithful::Faithful;
 use self::sample::Phase;
 use self::session::{Acceptance, MethodRun};
@@ -52,6 +54,7 @@ use narrows_probe::registry::{
     Activity, Classification, Deployment, Imposes, Method, MethodInfo, Methodology, Needs, ParamError, Privilege,
     Protocol, RawParams, Scope,
 };
+use narrows_train::bucket_head;
 
 /// The registry entry.
 #[derive(Debug, Clone, Copy)]
@@ -299,10 +302,13 @@ impl Run {
         let id = request.phase.train_id(self.serial);
         self.not_before = Some(now + self.spread(session, request));
         let rate = request.rate.unwrap_or(BitRate::ZERO);
-        let mut train = Train::at_rate(id, request.packets + 1, request.ip_octets, rate);
-        if let Some(shape) = behind::wanted(session).filter(|_| request.phase.is_behind()) {
-            train = behind::emptying(train, &shape);
-        }
+        let found = if request.phase.is_behind() { buckets::found(session) } else { None };
+        let mut train = match found.and_then(|found| behind::wanted(session, &found)) {
+            Some(Shape { head, comes_in, tail, .. }) => {
+                bucket_head::before(Train::at_rate(id, tail, request.ip_octets, rate), head, comes_in)
+            }
+            None => Train::at_rate(id, request.packets + 1, request.ip_octets, rate),
+        };
         if request.phase == Phase::Filter {
             let apart = self.planner.spacing(session, request);
             self.several(&mut train, apart);

@@ -4,6 +4,7 @@ use narrows_units::BitRate;
 
 use narrows_probe::Entry;
 use narrows_probe::outcome::{BoundKind, BucketFinding, Caveat, Confidence, Estimate, Finding, Limit, Outcome, Ranged};
+use narrows_train::bucket_head::emptied_by;
 
 /// Quantile of the normal distribution that leaves 5 % on either side: intervals of both methods,
 /// and of the result, hold 90 %.
@@ -57,7 +58,7 @@ pub(super) fn taken_over(known: &Estimate) -> Vec<(&'static str, String)> {
 /// Octets that empty the bucket: while they come at the peak rate it goes on to fill.
 fn drained(bucket: &BucketFinding, rate: Option<Ranged<BitRate>>) -> u64 {
     let share = rate.map_or(0.0, |rate| rate.value.as_f64() / bucket.peak_bps.as_f64().max(1.0));
-    narrows_units::rounded(bucket.depth.count() as f64 / (1.0 - share.clamp(0.0, MOST_REFILLED)))
+    narrows_units::rounded(emptied_by(bucket.depth.count() as f64, share.clamp(0.0, MOST_REFILLED)))
 }
 
 /// Available bandwidth never exceeds capacity (RFC 5136 §2.3.5): an interval that reaches beyond is
@@ -181,7 +182,7 @@ mod tests {
 
     use super::*;
     use narrows_probe::Cost;
-    use narrows_probe::outcome::{BucketFinding, Reason};
+    use narrows_probe::outcome::Reason;
 
     const CAPACITY: BitRate = BitRate::from_mbps(100);
 

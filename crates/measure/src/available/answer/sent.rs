@@ -15,22 +15,22 @@ impl RunAccount {
         let lengths: Vec<f64> = self.trains.iter().map(|train| train.send_time).collect();
         let usual = narrows_stat::median(&lengths).unwrap_or(0.0) / 2.0;
         let long: Vec<&TrainSlope> = self.trains.iter().filter(|train| train.send_time >= usual).collect();
-        let steady = |train: &&&TrainSlope| !train.slept && train.pauses == 0;
-        let fast: Vec<&&TrainSlope> = long.iter().filter(|train| train.rate_reached() >= REACHED * value).collect();
         let sustained = |trains: &[&TrainSlope]| {
             trains.iter().map(|train| self.sustained(train).min(train.carried.ended_bps())).collect::<Vec<f64>>()
         };
         if long.len() < TRAINS || !self.curves.is_empty() {
             return Some(estimate);
         }
+        let mut fast = long.clone();
+        fast.retain(|train| train.rate_reached() >= REACHED * value);
         if fast.len() < LEAST_FAST {
             let least = BitRate::from_bps_f64(BELOW * narrows_stat::median(&sustained(&long))?)?;
             let bound = Estimate::ip_rate(estimate.metric, least, least, least);
             return Some(bound.at_least(Limit::Sender).caveat(Caveat::SenderLimited));
         }
         // A host that stood still slows the later part of a train as well.
-        let steady: Vec<&TrainSlope> = fast.into_iter().filter(steady).copied().collect();
-        let came = sustained(&steady);
+        fast.retain(|train| !train.slept && train.pauses == 0);
+        let came = sustained(&fast);
         let most = narrows_stat::median(&came).unwrap_or(f64::INFINITY);
         let alike = narrows_stat::mad(&came).is_some_and(|apart| apart < ALIKE * most);
         let held = alike && came.len() >= LEAST_STEADY && most < HELD * value;

@@ -4,11 +4,11 @@
 //! the path. Trains of a short run are spent before they have emptied it. With more packets in
 //! front, what follows meets a link of the bucket's rate.
 
-use std::borrow::Cow;
 use std::time::Duration;
 
 use super::Machine;
-use narrows_probe::probes::{PacketPlan, Train, TrainReport};
+use narrows_probe::probes::{Train, TrainReport};
+use narrows_train::bucket_head::{SPARE, before, comes_in};
 use narrows_train::carried::Carried;
 use narrows_train::train_method::arrived_ns;
 
@@ -21,32 +21,18 @@ const TELLING: usize = 16;
 /// for one whose depth is known).
 const DEEPER: (u64, u64) = (3, 2);
 const DEEPEST: u64 = 600_000;
-/// Part of a bucket by which its depth may be off, or which fills up again while it is emptied
-/// (ours: with a bucket of 30 kB a sixth more makes the intervals a third as wide).
-const MORE: u64 = 6;
 
 impl Machine {
     /// The train behind as many packets as the bucket takes at once; they leave back to back.
-    pub(super) fn behind_bucket(&mut self, mut train: Train) -> Train {
+    pub(super) fn behind_bucket(&mut self, train: Train) -> Train {
         let size = u64::from(self.seen.packet_octets.max(1));
-        let octets = self.params.bucket.map_or(0, |octets| octets + octets / MORE);
+        let octets = self.params.bucket.map_or(0, |octets| octets + octets / SPARE);
         self.emptying = usize::try_from(octets.div_ceil(size)).unwrap_or(usize::MAX);
-        let Some(&first) = train.packets.first().filter(|_| self.emptying > 0) else { return train };
+        let leaves = self.seen.max_rate.unwrap_or(f64::INFINITY);
+        let comes_in = self.params.bucket_peak.map(|peak| comes_in(octets as f64, peak.as_f64(), leaves));
         // The gap before a train means nothing, the one behind the head does.
-        let gap = train.packets.get(1).map_or(Duration::ZERO, |second| second.gap).max(self.comes_in(octets));
-        let packet = PacketPlan { gap: Duration::ZERO, ..first };
-        train.packets[0].gap = gap;
-        train.packets.splice(0..0, std::iter::repeat_n(packet, self.emptying));
-        train
-    }
-
-    /// Time that so many octets take to come to the bucket once they have left: they wait in front
-    /// of a link that is slower than the sender, and what follows would wait behind them.
-    fn comes_in(&self, octets: u64) -> Duration {
-        let Some(peak) = self.params.bucket_peak else { return Duration::ZERO };
-        let takes = |rate: f64| 8.0 * octets as f64 / rate;
-        let leaves = self.seen.max_rate.map_or(0.0, takes);
-        Duration::try_from_secs_f64((takes(peak.as_f64()) - leaves).max(0.0)).unwrap_or_default()
+        let gap = train.packets.get(1).map_or(Duration::ZERO, |second| second.gap);
+        before(train, self.emptying, gap.max(comes_in.unwrap_or_default()))
     }
 
     /// Whether the train behind the head went through faster than the bucket fills, so that the
@@ -63,18 +49,5 @@ impl Machine {
             self.params.bucket = Some(deeper);
         }
         grows
-    }
-
-    /// What became of the train behind that head.
-    pub(super) fn without_head<'a>(&self, report: &'a TrainReport) -> Cow<'a, TrainReport> {
-        if self.emptying == 0 {
-            return Cow::Borrowed(report);
-        }
-        let mut behind = report.clone();
-        behind.arrivals.drain(..self.emptying.min(behind.arrivals.len()));
-        for (seq, row) in (0..).zip(&mut behind.arrivals) {
-            row.seq = seq;
-        }
-        Cow::Owned(behind)
     }
 }

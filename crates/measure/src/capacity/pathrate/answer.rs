@@ -48,7 +48,7 @@ pub(super) fn conclude(session: &MethodRun, stopped: Option<&Reason>) -> Outcome
 fn answer(session: &MethodRun) -> Result<Estimate, Reason> {
     let search = search(session);
     if let Some(turning_point) = search.turning_point.filter(|turning_point| credible(session, turning_point)) {
-        return Ok(from_bucket(session, &turning_point, behind::estimate(session)));
+        return Ok(from_bucket(session, &turning_point, behind::estimate(session, &turning_point)));
     }
     let mut estimate = as_carried(session, without_bucket(session)?)?;
     let long = session.of(Phase::Bucket).next().is_some();

@@ -3,6 +3,7 @@
 use narrows_units::{BitRate, Metric, Octets};
 
 use super::batches;
+use super::by_trains::uncertain;
 use super::params::Preset;
 use super::rates::bit_rate;
 use super::sample::Phase;
@@ -25,10 +26,16 @@ pub(super) fn search(session: &MethodRun) -> BucketEvidence {
         return found;
     }
     // Where stamps are instants of interrupts nobody knows when a first packet can have come.
-    match bucket::envelope(&session.passages).filter(|_| !batches::seen(session)) {
+    let together = if batches::seen(session) { None } else { bucket::envelope(&session.passages) };
+    match together {
         Some(turning_point) => BucketEvidence { turning_point: Some(turning_point), excluded_octets: 0, ..found },
         None => found,
     }
+}
+
+/// The bucket that trains show, if it is credible.
+pub(super) fn found(session: &MethodRun) -> Option<TurningPoint> {
+    search(session).turning_point.filter(|turning_point| credible(session, turning_point))
 }
 
 /// Other traffic bends trains as well, but not several of them at one place, and to an even pace.
@@ -51,15 +58,15 @@ pub(super) fn from_bucket(session: &MethodRun, turning_point: &TurningPoint, beh
     let others = turning_point.ours >= 1.0 && !turning_point.steady;
     let most = if others { beside_others(turning_point) } else { 0.0 };
     let high = end(high.as_f64().max(most) + half);
-    let mut estimate = Estimate::ip_rate(Metric::IpCapacity, rate, end(low.as_f64() - half), high);
-    if let Some(found) = behind {
-        estimate = Estimate::ip_rate(Metric::IpCapacity, end(found.rate), end(found.low), end(found.high));
-    } else if most > WIDE * rate.as_f64() {
-        let least = end(low.as_f64() - half);
-        estimate = Estimate::ip_rate(Metric::IpCapacity, least, least, least);
-        estimate = estimate.at_least(Limit::Shaper).caveat(Caveat::NotConverged);
-        estimate.confidence = Confidence::Low;
-    }
+    let low = end(low.as_f64() - half);
+    let of = |value, low, high| Estimate::ip_rate(Metric::IpCapacity, value, low, high);
+    let mut estimate = match behind {
+        Some(found) => of(end(found.rate), end(found.low), end(found.high)),
+        None if most > WIDE * rate.as_f64() => {
+            uncertain(of(low, low, low).at_least(Limit::Shaper).caveat(Caveat::NotConverged))
+        }
+        None => of(rate, low, high),
+    };
     estimate.limited_by = Limit::Shaper;
     let depth = Octets::new(turning_point.depth_octets);
     estimate = estimate

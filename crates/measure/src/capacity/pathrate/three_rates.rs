@@ -8,7 +8,7 @@
 //! between must lie on it; and traffic on a second link meets a train for all of its length, and
 //! trains that left back to back differ by it.
 
-use narrows_stat::{mean, median, student_t_quantile, variance_sample};
+use narrows_stat::{median, student_t_quantile};
 
 use super::batches::{self, Whole};
 use super::by_trains::uncertain;
@@ -16,6 +16,7 @@ use super::hosts;
 use super::rates::plain;
 use super::sample::Phase;
 use super::session::{MethodRun, Pooled};
+use super::two_rates::{Line, Point};
 use narrows_probe::outcome::{Caveat, Estimate, Reason};
 
 /// The wire rate at which long trains came so far, where delays wander, others slowed paced trains,
@@ -38,7 +39,8 @@ pub(super) fn estimate(session: &MethodRun) -> Option<Result<Estimate, Reason>> 
 
 /// The link's wire rate; `None` where the trains do not show that one link made their rates.
 fn one_link(session: &MethodRun) -> Option<Pooled> {
-    let point = |phase| Point::of(&batches::wholes(session, phase));
+    let rates = |train: &Whole| (train.rate * train.span_ns / train.sent_ns, train.rate);
+    let point = |phase| Point::of(&batches::wholes(session, phase).iter().map(rates).collect::<Vec<_>>(), PACED);
     let (pushed, check, between) = (point(Phase::Pushed)?, point(Phase::Check)?, point(Phase::Between)?);
     let line = Line::through(pushed, check)?;
     let alike = pushed.scatter * (pushed.trains as f64).sqrt() <= UNLIKE * pushed.slowed;
@@ -47,42 +49,7 @@ fn one_link(session: &MethodRun) -> Option<Pooled> {
     (alike && shared && far && line.holds(pushed, check, between)).then(|| line.pooled(pushed, check))
 }
 
-/// Trains of one rate.
-#[derive(Debug, Clone, Copy)]
-struct Point {
-    /// Wire rate with which they left, bit/s.
-    sent: f64,
-    /// Arrival time over departure time, and its standard error.
-    slowed: f64,
-    scatter: f64,
-    trains: usize,
-}
-
-impl Point {
-    fn of(trains: &[Whole]) -> Option<Self> {
-        let sent: Vec<f64> = trains.iter().map(|train| train.rate * train.span_ns / train.sent_ns).collect();
-        let sent = mean(&sent).filter(|sent| sent.is_finite())?;
-        // As if all had left at the one rate.
-        let slowed: Vec<f64> = trains.iter().map(|train| sent / train.rate).collect();
-        let scatter = (variance_sample(&slowed)? / slowed.len() as f64).sqrt();
-        (trains.len() >= PACED).then_some(Self { sent, slowed: mean(&slowed)?, scatter, trains: trains.len() })
-    }
-}
-
-/// `slowed = (sent + traffic) / capacity`.
-#[derive(Debug, Clone, Copy)]
-struct Line {
-    capacity: f64,
-    traffic: f64,
-}
-
 impl Line {
-    fn through(fast: Point, slow: Point) -> Option<Self> {
-        let capacity = (fast.sent - slow.sent) / (fast.slowed - slow.slowed);
-        let line = Self { capacity, traffic: slow.slowed * capacity - slow.sent };
-        (capacity.is_finite() && capacity > 0.0).then_some(line)
-    }
-
     /// Whether trains in between lie on the line, and no further from it than from what a narrow
     /// link in front of the loaded one would have made of them.
     fn holds(self, fast: Point, slow: Point, between: Point) -> bool {

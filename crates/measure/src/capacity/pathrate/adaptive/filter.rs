@@ -62,9 +62,7 @@ impl Adaptive {
     /// other traffic makes them, or begin fast and end slow, all alike.
     fn finish_filter(&mut self, session: &MethodRun, said: Option<f64>, alone: bool) {
         let slow = said.is_some_and(|rate| modes::trains_too_slow(session, session.ip_rate(rate)));
-        let turning_point = buckets::search(session).turning_point;
-        let bent = shape::sustained(session).is_some()
-            || turning_point.is_some_and(|turning_point| buckets::credible(session, &turning_point));
+        let bent = shape::sustained(session).is_some() || buckets::found(session).is_some();
         // Receivers that batch leave pairs that disagree, and paced trains as they were.
         let quiet = session.narrow_is_loaded(CHECKS) == Some(false);
         if alone || quiet || slow || bent {

@@ -121,7 +121,7 @@ impl Adaptive {
     /// take of it.
     pub(super) fn behind(&mut self, session: &MethodRun) {
         self.looked_behind = true;
-        let Some(shape) = behind::wanted(session) else { return };
+        let Some(shape) = buckets::found(session).and_then(|found| behind::wanted(session, &found)) else { return };
         let packets = shape.head + shape.tail - 1;
         let (full, [slow, fast]) = (session.full_size(), shape.rates.map(BitRate::from_bps_f64));
         let able = session.facts.max_paced_rate(full).is_none_or(|most| fast.is_some_and(|fast| fast <= most));
