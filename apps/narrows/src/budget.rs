@@ -3,59 +3,38 @@
 use std::time::Duration;
 
 use narrows_probe::Budget;
-use narrows_units::{BitRate, Octets};
+use narrows_units::{BitRate, BudgetError, Octets};
 
 /// Reads a budget; what is not named keeps its default.
 pub(crate) fn parse(text: &str) -> Result<BudgetLimits, String> {
-    let mut limits = BudgetLimits::default();
-    for part in text.split(',').map(str::trim).filter(|part| !part.is_empty()) {
-        let twice = |what: &str| Err(format!("{what} is given twice in \"{text}\""));
-        if let Ok(time) = narrows_units::parse_duration(part) {
-            if limits.time.replace(time).is_some() {
-                return twice("the time");
-            }
-        } else if is_rate(part) {
-            let rate: BitRate = part.parse().map_err(|error| format!("{error}"))?;
-            if limits.peak.replace(rate).is_some() {
-                return twice("the peak rate");
-            }
-        } else {
-            let octets: Octets = part.parse().map_err(|_| {
-                format!("\"{part}\" is neither octets (\"20 MB\"), time (\"30 s\") nor a rate (\"50 Mbit/s\")")
-            })?;
-            if limits.octets.replace(octets.count()).is_some() {
-                return twice("the octets");
-            }
-        }
-    }
-    if limits == BudgetLimits::default() {
+    let parts = text.split(',').map(str::trim).filter(|part| !part.is_empty());
+    let limits = narrows_units::BudgetLimits::of_parts(parts).map_err(|error| match error {
+        BudgetError::Twice(_) => format!("{error} in \"{text}\""),
+        error => error.to_string(),
+    })?;
+    if limits == narrows_units::BudgetLimits::default() {
         return Err("is empty; write for example \"20 MB, 30 s, 50 Mbit/s\"".to_owned());
     }
-    if limits.octets == Some(0) || limits.time == Some(Duration::ZERO) || limits.peak == Some(BitRate::ZERO) {
+    if limits.octets == Some(Octets::new(0))
+        || limits.time == Some(Duration::ZERO)
+        || limits.rate == Some(BitRate::ZERO)
+    {
         return Err("the budget must be above zero".to_owned());
     }
-    Ok(limits)
-}
-
-fn is_rate(part: &str) -> bool {
-    ["bit/s", "bits/s", "bps", "b/s"].iter().any(|suffix| part.ends_with(suffix))
+    Ok(BudgetLimits(limits))
 }
 
 /// What the user bounds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct BudgetLimits {
-    octets: Option<u64>,
-    time: Option<Duration>,
-    peak: Option<BitRate>,
-}
+pub(crate) struct BudgetLimits(narrows_units::BudgetLimits);
 
 impl BudgetLimits {
     /// Over `usual`, which holds what the user left open.
     pub(crate) fn over(self, usual: Budget) -> Budget {
         Budget {
-            octets: self.octets.unwrap_or(usual.octets),
-            time: self.time.unwrap_or(usual.time),
-            peak: self.peak.or(usual.peak),
+            octets: self.0.octets.map_or(usual.octets, Octets::count),
+            time: self.0.time.unwrap_or(usual.time),
+            peak: self.0.rate.or(usual.peak),
             ..usual
         }
     }

@@ -21,7 +21,7 @@ mod control;
 mod convert;
 mod fleet_keys;
 mod flow;
-mod key_file;
+pub(crate) mod key_file;
 mod listen;
 mod listen_socket;
 mod load;

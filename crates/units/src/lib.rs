@@ -14,6 +14,7 @@
 //! `"64 kB"`, `"1.5 ms"`). Prefixes are decimal. Text that is no quantity is an error; a rate over
 //! no time is `None`.
 
+mod budget;
 mod calendar;
 mod convert;
 pub mod hex;
@@ -24,6 +25,7 @@ mod quantity;
 mod rate;
 mod stamp;
 
+pub use budget::{BudgetError, BudgetLimits};
 pub use calendar::{Date, format_clock, format_rfc_3339, format_rfc_3339_millis, parse_rfc_3339, weeks_since_1970};
 pub use convert::{nanos, nanos_f64, rounded, rounded_signed, to_u32, to_u64, to_usize};
 pub use layer::{Framing, Layer};

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use narrows_units::{BitRate, Octets, parse_duration};
+use narrows_units::{BitRate, BudgetLimits, Octets};
 
 /// The value of `--budget`: octets, time and peak rate, in any order, each at most once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -36,24 +36,9 @@ impl OwnBudget {
     }
 
     fn read(text: &str) -> Result<Self, String> {
-        let mut budget = Self::default();
-        for part in text.split(',').map(str::trim) {
-            let twice = if let Ok(time) = parse_duration(part) {
-                budget.time.replace(time).is_some()
-            } else if let Ok(octets) = part.parse::<Octets>() {
-                budget.octets.replace(octets).is_some()
-            } else if let Ok(rate) = part.parse::<BitRate>() {
-                budget.rate.replace(rate).is_some()
-            } else {
-                return Err(format!(
-                    "--budget: \"{part}\" is neither octets (\"20MB\"), time (\"30s\") nor a rate (\"50Mbit/s\")"
-                ));
-            };
-            if twice {
-                return Err(format!("--budget: \"{text}\" says one thing twice"));
-            }
-        }
-        Ok(budget)
+        let limits = BudgetLimits::of_parts(text.split(',').map(str::trim));
+        let BudgetLimits { octets, time, rate } = limits.map_err(|error| format!("{}: {error}", Self::FLAG))?;
+        Ok(Self { octets, time, rate })
     }
 }
 

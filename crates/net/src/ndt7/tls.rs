@@ -1,13 +1,14 @@
 //! Keys and certificates.
 
 use std::io;
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ClientConfig, RootCertStore, ServerConfig};
+
+use crate::serve::key_file::granted;
 
 /// Why there is no TLS.
 #[derive(Debug, thiserror::Error)]
@@ -75,8 +76,7 @@ impl Identity {
         let private = PrivateKeyDer::from_pem_slice(&content(key)?)
             .map_err(|_| TlsError::Nothing { path: key.to_owned(), wanted: "private key without a passphrase" })?;
         let about = std::fs::metadata(key).map_err(|source| TlsError::Read { path: key.to_owned(), source })?;
-        let mode = about.permissions().mode() & 0o7777;
-        if mode & BEYOND_GROUP != 0 {
+        if let Some(mode) = granted(&about, BEYOND_GROUP) {
             return Err(TlsError::Open { path: key.to_owned(), mode });
         }
         Self::of(certificates, private).map_err(|source| TlsError::Useless { path: chain.to_owned(), source })

@@ -86,8 +86,7 @@ pub(super) fn read_private(path: &Path, most: usize) -> Result<(Vec<u8>, Metadat
     if !metadata.is_file() {
         return Err(unreadable(io::Error::other("not a regular file")));
     }
-    let mode = metadata.mode() & 0o7777;
-    if mode & 0o077 != 0 {
+    if let Some(mode) = granted(&metadata, 0o077) {
         return Err(KeyFileError::Open { path: path.to_owned(), mode });
     }
     let mut content = Vec::new();
@@ -96,6 +95,12 @@ pub(super) fn read_private(path: &Path, most: usize) -> Result<(Vec<u8>, Metadat
         return Err(unreadable(io::Error::other(format!("it is longer than {most} octets"))));
     }
     Ok((content, metadata))
+}
+
+/// The permission bits of a file that grants one of `forbidden`.
+pub(crate) fn granted(metadata: &Metadata, forbidden: u32) -> Option<u32> {
+    let mode = metadata.mode() & 0o7777;
+    (mode & forbidden != 0).then_some(mode)
 }
 
 #[cfg(test)]
