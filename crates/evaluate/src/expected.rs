@@ -22,7 +22,7 @@
 
 use narrows_probe::BoundKind;
 use narrows_report::{RunRow, SimulationDocument};
-use narrows_scenario::{BoundScale, BoundSide, Expectation, Expected, ExpectedBound};
+use narrows_scenario::{BoundScale, BoundSide, Expectation, Expected, ExpectedBound, MedianOf};
 use narrows_stat::binomial_cdf;
 use serde::Serialize;
 
@@ -48,7 +48,8 @@ const SAME: f64 = 1e-3;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FaultKind {
-    /// The median of value over truth is outside of what is expected, or there is none.
+    /// The median of value over truth, or of their difference, is outside of what is expected, or
+    /// there is none.
     MedianRatio,
     /// More runs than allowed are wrong and confident.
     WrongConfident,
@@ -86,8 +87,11 @@ pub struct Fault {
 pub fn faults(expectation: &Expectation, document: &SimulationDocument) -> Vec<Fault> {
     let runs = document.runs.as_slice();
     let mut faults = match &expectation.expected {
-        Expected::Within { low, high, wrong_confident, inconclusive, bounds } => {
-            let ratio = document.median_ratio();
+        Expected::Within { of, low, high, wrong_confident, inconclusive, bounds } => {
+            let ratio = match of {
+                MedianOf::Ratio => document.median_ratio(),
+                MedianOf::Error => document.summary.median_error_ratio,
+            };
             let fits = ratio.is_some_and(|ratio| (*low..=*high).contains(&ratio));
             let wrong = document.summary.wrong_confident_ratio.unwrap_or(0.0);
             let none = share(runs, |run| run.verdict == BoundKind::Inconclusive);

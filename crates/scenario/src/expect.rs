@@ -25,12 +25,14 @@ pub struct Expectation {
 /// What a method should say.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Expected {
-    /// Median of value over truth, over many seeds, between these; and of the single runs at most
-    /// this share may be wrong and confident, and at most this share inconclusive.
+    /// The median over many seeds between these; and of the single runs at most this share may be
+    /// wrong and confident, and at most this share inconclusive.
     Within {
-        /// Lower bound of the median ratio.
+        /// What it is the median of.
+        of: MedianOf,
+        /// Lower bound of the median.
         low: f64,
-        /// Upper bound of the median ratio.
+        /// Upper bound of the median.
         high: f64,
         /// Largest share of runs whose interval misses the truth by over 10 % of the narrow link's
         /// capacity.
@@ -48,6 +50,29 @@ pub enum Expected {
         share: f64,
     },
 }
+
+/// What a median compares values with truths by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MedianOf {
+    /// Value over truth.
+    Ratio,
+    /// Value less truth, in shares of the narrow link's capacity: for truths near zero.
+    Error,
+}
+
+impl MedianOf {
+    /// Whether such a range of it says something.
+    pub fn is_range(self, low: f64, high: f64) -> bool {
+        let ends = low <= high && high.is_finite();
+        match self {
+            Self::Ratio => ends && low > 0.0,
+            Self::Error => ends && low >= -MOST_ERROR && high <= MOST_ERROR,
+        }
+    }
+}
+
+/// Errors beyond this share of the capacity are no expectation. Ours.
+const MOST_ERROR: f64 = 0.15;
 
 /// A bound that is expected, and how near the truth it must be.
 #[derive(Debug, Clone, PartialEq)]

@@ -34,7 +34,7 @@ pub use cross::{Arrivals, Cross, GeneratedBy, Passing, SizeMix, Source};
 pub use crossed::{Counted, Crossed, TruthFrom};
 pub use elastic::{Elastic, ElasticControl, Workload};
 pub use error::ScenarioError;
-pub use expect::{BoundScale, BoundSide, Expectation, Expected, ExpectedBound, TIGHT};
+pub use expect::{BoundScale, BoundSide, Expectation, Expected, ExpectedBound, MedianOf, TIGHT};
 pub use hop::{
     Burst, EarlyDrop, Hop, Jitter, Layer2, Link, Loss, Oddities, Queue, RateChange, Reorder, Router, TokenBucket,
 };

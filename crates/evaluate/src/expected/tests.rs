@@ -1,7 +1,7 @@
 use super::*;
 use narrows_probe::{SampleCounts, Samples};
 use narrows_report::{SamplesRow, TruthBasis};
-use narrows_scenario::{TIGHT, TruthFrom};
+use narrows_scenario::{MedianOf, TIGHT, TruthFrom};
 use narrows_units::Metric;
 
 fn run(verdict: BoundKind, claim: Option<[u64; 3]>) -> RunRow {
@@ -44,7 +44,7 @@ fn kinds(expected: Expected, exact: bool, runs: Vec<RunRow>) -> Vec<FaultKind> {
 }
 
 fn near() -> Expected {
-    Expected::Within { low: 0.8, high: 1.2, wrong_confident: 1.0, inconclusive: 0.0, bounds: 0.0 }
+    Expected::Within { of: MedianOf::Ratio, low: 0.8, high: 1.2, wrong_confident: 1.0, inconclusive: 0.0, bounds: 0.0 }
 }
 
 fn at_least(low: f64, high: f64) -> ExpectedBound {
@@ -121,7 +121,14 @@ fn coverage_that_is_too_low_fails() {
 
 #[test]
 fn bounds_on_the_wrong_side_are_counted_too() {
-    let tolerant = Expected::Within { low: 0.8, high: 1.2, wrong_confident: 1.0, inconclusive: 0.0, bounds: 0.9 };
+    let tolerant = Expected::Within {
+        of: MedianOf::Ratio,
+        low: 0.8,
+        high: 1.2,
+        wrong_confident: 1.0,
+        inconclusive: 0.0,
+        bounds: 0.9,
+    };
     let runs = |wrong: usize| {
         let bounds = (0..60).map(|k| bound(if k < wrong { 1_010 } else { 990 }));
         bounds.chain(intervals(20, 20, 20)).collect::<Vec<_>>()

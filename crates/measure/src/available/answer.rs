@@ -11,7 +11,9 @@ use narrows_units::{BitRate, Metric, Sender, Stamp};
 use super::bursts::idle;
 use super::busy::{Busy, Watch};
 use super::curve::Curve;
+use super::full_queue::{Queue, Through};
 use super::jumps::Jumps;
+use super::loss::SlowTrains;
 use super::pooled::{PooledEstimate, fastest};
 use super::train::TrainSlope;
 use narrows_probe::outcome::SampleCounts;
@@ -108,6 +110,12 @@ pub(super) struct RunAccount {
     pub(super) few_batches: u32,
     pub(super) overflows: u32,
     pub(super) lossy: u32,
+    /// The highest rate at which trains arrived that overflowed a queue, bit/s.
+    pub(super) overflow_rate: f64,
+    /// Losses of trains that overflow no queue by themselves.
+    pub(super) slow: SlowTrains,
+    /// Trains of two rates, slow and fast, that ask whether others keep the queue full.
+    pub(super) full_queue: [Through; 2],
     pub(super) paused: u32,
     pub(super) exceeds_burst: bool,
     pub(super) interface_rate: Option<BitRate>,
@@ -137,6 +145,12 @@ impl RunAccount {
         fastest(&self.trains)
     }
 
+    /// What the path carries, by the narrow link or by trains that overflowed a queue.
+    pub(super) fn carries(&self) -> Option<f64> {
+        let overflow = Some(self.overflow_rate).filter(|rate| *rate > 0.0);
+        self.narrow.map(BitRate::as_f64).or(overflow)
+    }
+
     /// The outcome.
     pub(super) fn finish(&self, ending: &Ending, verdict: &TurningPointVerdict<'_>) -> Outcome {
         let estimate = match (ending, verdict.pooled) {
@@ -157,6 +171,12 @@ impl RunAccount {
             }
         };
         let estimate = estimate.and_then(|estimate| self.as_sent(estimate));
+        let estimate = match self.queue() {
+            Some(Queue::Full(left)) => bounds::of_full_queue(left),
+            // Delays that cannot grow tell nothing of what is free.
+            Some(Queue::Unclear) => return self.inconclusive(self.too_much_loss()),
+            Some(Queue::HasRoom) | None => estimate,
+        };
         match estimate.filter(|estimate| !self.is_of_full_bucket(estimate)).or_else(|| self.of_bucket()) {
             // At least nothing is no result.
             Some(estimate)
@@ -172,6 +192,10 @@ impl RunAccount {
                 _ => Reason::NotConverged,
             }),
         }
+    }
+
+    pub(super) fn too_much_loss(&self) -> Reason {
+        if self.lost == self.sent { Reason::NoAnswer } else { Reason::TooMuchLoss { lost: self.lost, sent: self.sent } }
     }
 
     fn inconclusive(&self, reason: Reason) -> Outcome {

@@ -2,6 +2,7 @@
 
 mod bucket;
 mod ending;
+mod full_queue;
 mod hosts;
 mod per_packet;
 mod sending;
@@ -11,6 +12,7 @@ use std::time::Duration;
 
 use narrows_units::{BitRate, Sender, Stamp};
 
+use self::full_queue::FullQueueLook;
 use self::per_packet::TurningPointOf;
 use self::watching::Watching;
 use super::answer::{AT_MAX, Ending, FLOOR, RunAccount, TurningPointVerdict};
@@ -69,6 +71,8 @@ pub struct Machine {
     priming_packets: (usize, f64),
     /// Packets before that head, which only empty a bucket.
     emptying: usize,
+    /// Octets of which that is at most.
+    deepest: u64,
     no_congestion_seen: u32,
     /// Trains in a row that stayed below the plan, and the highest rate among them.
     pacing_shortfall: (u32, f64),
@@ -77,6 +81,8 @@ pub struct Machine {
     achieved_rate_ratio: f64,
     planned: Duration,
     turning_point_of: TurningPointOf,
+    /// Trains that ask whether others keep the queue full are under way.
+    full_queue: Option<FullQueueLook>,
     /// Small packets are under way, and what follows.
     watching: Option<Watching>,
     /// The world does not send them.
@@ -113,11 +119,13 @@ impl Machine {
             near_sent: 0,
             priming_packets: (0, 0.0),
             emptying: 0,
+            deepest: bucket::DEEPEST,
             no_congestion_seen: 0,
             pacing_shortfall: (0, 0.0),
             achieved_rate_ratio: 1.0,
             planned: Duration::ZERO,
             turning_point_of: TurningPointOf::default(),
+            full_queue: None,
             watching: None,
             no_watch: false,
             overhead: Duration::ZERO,
@@ -174,6 +182,10 @@ impl Machine {
         if matches!(self.turning_point_of, TurningPointOf::Asked { .. }) {
             return self.take_half_size(now, report);
         }
+        let octets = report.arrivals.iter().map(|row| u64::from(row.ip_octets)).sum();
+        if self.full_queue.is_some() {
+            return self.take_full(now, report, octets);
+        }
         self.seen.count(report);
         let behind = bucket_head::without(report, self.emptying);
         let ending = if self.was_too_shallow(&behind) {
@@ -189,7 +201,6 @@ impl Machine {
         if self.seen.count >= self.params.max_trains {
             return self.end(now, Ending::Exhausted);
         }
-        let octets = report.arrivals.iter().map(|row| u64::from(row.ip_octets)).sum();
         self.priming_packets = (0, 0.0);
         self.packets = self.length();
         self.prime();
@@ -204,6 +215,9 @@ impl Machine {
                 Ok(shape) => self.take_curve(now, report, shape),
                 Err(flaw) => self.discard(flaw),
             };
+        }
+        if let Some(ending) = self.lossy(report) {
+            return ending;
         }
         match analyse(report, prior) {
             Ok(mut train) => {
@@ -249,9 +263,6 @@ impl Machine {
 
     fn take(&mut self, now: Stamp<Sender>, train: TrainSlope) -> Option<Ending> {
         self.seen.clock_steps += u32::from(self.seen.jumps.next(train.carried.least_ns()));
-        if let Some(ending) = self.lossy(&train) {
-            return ending;
-        }
         if let Some(batch) = train.batch {
             self.seen.batch = Some(self.seen.batch.map_or(batch, |seen| seen.max(batch)));
             let per_batch = batch.as_secs_f64() * train.rate_in.min(train.rate_out) / self.packet_bits();
@@ -468,7 +479,7 @@ impl Estimator for Machine {
         match event {
             Event::Started(facts) => self.start(now, facts),
             Event::Train(report) => self.train(now, &report),
-            Event::TimerFired => self.send(now),
+            Event::TimerFired => self.next_full(now).unwrap_or_else(|| self.send(now)),
             Event::Refused(refusal) => self.refused(now, refusal),
             Event::Stop(reason) => self.done(&Ending::Stopped(reason)),
             Event::Load(_) | Event::Transfer(_) | Event::Capture(_) => {

@@ -8,6 +8,11 @@
 //! bounds = 0.1                    # of runs with a bound instead of a value, at most
 //!
 //! [[expect]]
+//! method = "slope"
+//! error = [-0.01, 0.02]           # of the median value against the truth, in shares of the
+//!                                 # narrow link's capacity; else as ratio
+//!
+//! [[expect]]
 //! method = "fac2"
 //! at_least = [0.5, 0.53]          # every lower bound, in shares of the truth; or at_most
 //! loose = "the sender needs 20 us for a packet"   # why it is below 0.85; refused where it is not
@@ -36,7 +41,7 @@ use serde::Deserialize;
 
 use crate::crossed::TruthFrom;
 use crate::error::ScenarioError;
-use crate::expect::{BoundScale, BoundSide, Expectation, Expected, ExpectedBound};
+use crate::expect::{BoundScale, BoundSide, Expectation, Expected, ExpectedBound, MedianOf};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -48,6 +53,7 @@ pub(super) struct ExpectFile {
     #[serde(default)]
     exact: bool,
     ratio: Option<[f64; 2]>,
+    error: Option<[f64; 2]>,
     at_least: Option<[f64; 2]>,
     at_most: Option<[f64; 2]>,
     value: Option<[f64; 2]>,
@@ -64,15 +70,15 @@ pub(super) struct ExpectFile {
 
 impl ExpectFile {
     pub(super) fn read(self, place: &str) -> Result<Expectation, ScenarioError> {
-        let expected = match (self.ratio, self.bound(), self.refused) {
-            (Some(ends), None, None) => self.within(place, ends)?,
+        let expected = match (self.median(), self.bound(), self.refused) {
+            (Some((of, ends)), None, None) => self.within(place, of, ends)?,
             (None, Some((side, scale, ends)), None) => self.bounded(place, side, scale, ends)?,
             (None, None, Some(share)) => {
                 self.unused(place, "refused", &[])?;
                 Expected::Inconclusive { share: share_of(place, "refused", Some(share), 1.0)? }
             }
             _ => {
-                let why = "needs exactly one of ratio, at_least, at_most, value = [low, high], refused = share";
+                let why = "needs exactly one of ratio, error, at_least, at_most, value = [low, high], refused = share";
                 return Err(ScenarioError::invalid(place, why));
             }
         };
@@ -90,6 +96,15 @@ impl ExpectFile {
         })
     }
 
+    /// The one range of a median that it names; of two, none.
+    fn median(&self) -> Option<(MedianOf, [f64; 2])> {
+        match (self.ratio, self.error) {
+            (Some(ends), None) => Some((MedianOf::Ratio, ends)),
+            (None, Some(ends)) => Some((MedianOf::Error, ends)),
+            _ => None,
+        }
+    }
+
     /// The one bound that it names; of two, none.
     fn bound(&self) -> Option<(BoundSide, BoundScale, [f64; 2])> {
         match (self.at_least, self.at_most, self.value) {
@@ -100,17 +115,17 @@ impl ExpectFile {
         }
     }
 
-    fn within(&self, place: &str, [low, high]: [f64; 2]) -> Result<Expected, ScenarioError> {
-        self.unused(place, "ratio", &["wrong_confident", "inconclusive", "bounds"])?;
+    fn within(&self, place: &str, of: MedianOf, [low, high]: [f64; 2]) -> Result<Expected, ScenarioError> {
+        self.unused(place, "a median", &["wrong_confident", "inconclusive", "bounds"])?;
         let inconclusive = share_of(place, "inconclusive", self.inconclusive, 0.0)?;
         let bounds = share_of(place, "bounds", self.bounds, 0.0)?;
-        let says_something = low > 0.0 && low <= high && high.is_finite();
-        if !says_something || inconclusive + bounds >= 1.0 {
-            let why = "is vacuous: needs 0 < low <= high, and inconclusive and bounds together below 1";
-            return Err(ScenarioError::invalid(format!("{place}: ratio"), why));
+        if !of.is_range(low, high) || inconclusive + bounds >= 1.0 {
+            let why =
+                "is vacuous: needs 0 < low <= high, an error within 0.15, and inconclusive and bounds together below 1";
+            return Err(ScenarioError::invalid(format!("{place}: median"), why));
         }
         let wrong_confident = share_of(place, "wrong_confident", self.wrong_confident, 0.0)?;
-        Ok(Expected::Within { low, high, wrong_confident, inconclusive, bounds })
+        Ok(Expected::Within { of, low, high, wrong_confident, inconclusive, bounds })
     }
 
     fn bounded(

@@ -1,8 +1,9 @@
 //! What trains bound, and what a token bucket leaves of that.
 
-use narrows_probe::{BoundKind, Caveat, Estimate, Limit, Ranged};
+use narrows_probe::{BoundKind, Caveat, Confidence, Estimate, Limit, Ranged};
 use narrows_units::{BitRate, Metric};
 
+use super::super::full_queue::{Leftover, Queue};
 use super::{AT_MAX, EVEN, FLOOR, RunAccount};
 
 impl RunAccount {
@@ -47,6 +48,12 @@ impl RunAccount {
         Some(self.at_sender_limit(Estimate::ip_rate(Metric::AvailableIpCapacity, rate, rate, rate)))
     }
 
+    /// What trains of two rates show of the queue, if they were sent.
+    pub(super) fn queue(&self) -> Option<Queue> {
+        let [slow, fast] = &self.full_queue;
+        Queue::of(slow, fast, self.carries()?, 8.0 * f64::from(self.packet_octets))
+    }
+
     /// What a token bucket let through is no bound of what lasts.
     pub(super) fn is_of_full_bucket(&self, estimate: &Estimate) -> bool {
         self.buckets.is_shaped() && estimate.rate().is_some_and(|rate| rate.verdict != BoundKind::Estimated)
@@ -66,4 +73,12 @@ impl RunAccount {
         );
         Some(rate.with("bucket_sustained_bps", bucket.sustained.as_f64()))
     }
+}
+
+/// What a queue leaves that others keep full.
+pub(super) fn of_full_queue(left: Leftover) -> Option<Estimate> {
+    let (value, high) = (BitRate::from_bps_f64(left.available)?, BitRate::from_bps_f64(left.high)?);
+    let mut estimate = Estimate::ip_rate(Metric::AvailableIpCapacity, value, BitRate::ZERO, high);
+    estimate.confidence = Confidence::Low;
+    Some(estimate.with("full_queue_load", left.load))
 }

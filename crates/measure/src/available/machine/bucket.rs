@@ -6,6 +6,8 @@
 
 use std::time::Duration;
 
+use super::super::loss::Losses;
+use super::super::sizes::SHORTEST;
 use super::Machine;
 use narrows_probe::probes::{Train, TrainReport};
 use narrows_train::bucket_head::{SPARE, before, comes_in};
@@ -20,7 +22,7 @@ const TELLING: usize = 16;
 /// By how much the head grows then, and up to how much (ours: what is spent on a bucket at most, as
 /// for one whose depth is known).
 const DEEPER: (u64, u64) = (3, 2);
-const DEEPEST: u64 = 600_000;
+pub(super) const DEEPEST: u64 = 600_000;
 
 impl Machine {
     /// The train behind as many packets as the bucket takes at once; they leave back to back.
@@ -35,6 +37,17 @@ impl Machine {
         before(train, self.emptying, gap.max(comes_in.unwrap_or_default()))
     }
 
+    /// A head for a bucket of unknown depth that fills a queue, so that hardly any packet behind it
+    /// comes through, is half as long from now on and never longer again. Whether there was one.
+    pub(super) fn shorten_head(&mut self, losses: &Losses) -> bool {
+        let known = self.params.bucket_peak.is_some() || losses.before >= SHORTEST;
+        let Some(octets) = self.params.bucket.filter(|_| self.emptying > 0 && !known) else { return false };
+        self.deepest = octets / 2;
+        let shorter = Some(self.deepest).filter(|octets| *octets >= u64::from(self.seen.packet_octets));
+        self.params.bucket = shorter;
+        true
+    }
+
     /// Whether the train behind the head went through faster than the bucket fills, so that the
     /// head did not empty it. The next one is longer, while that may be.
     pub(super) fn was_too_shallow(&mut self, behind: &TrainReport) -> bool {
@@ -43,7 +56,7 @@ impl Machine {
         let through = behind.arrivals.len() >= TELLING
             && Carried::of(behind, arrived_ns).is_some_and(|train| train.ended_bps() > most)
             && behind.departure_rate().is_some_and(|rate| rate.as_f64() > most);
-        let deeper = (octets * DEEPER.0 / DEEPER.1).min(DEEPEST);
+        let deeper = (octets * DEEPER.0 / DEEPER.1).min(self.deepest);
         let grows = through && self.emptying > 0 && deeper > octets;
         if grows {
             self.params.bucket = Some(deeper);

@@ -3,15 +3,19 @@
 use narrows_units::BitRate;
 
 use super::super::answer::Ending;
+use super::super::loss::{LOSS_TOLERATED, Losses};
 use super::super::pooled::wander;
 use super::super::sizes::SHORTEST;
 use super::super::train::TrainSlope;
 use super::{AT_MAX, Machine, Phase, RETRY_LIMIT};
-use narrows_probe::Reason;
+use narrows_probe::probes::TrainReport;
 
-/// Loss in a train up to which it is used without a word, and up to which it is used at all.
-const LOSS_TOLERATED: f64 = 0.03;
+/// Loss in a train up to which it is used at all.
 const LOSS_LIMIT: f64 = 0.15;
+/// Times what the path carries that a train must leave faster to overflow a queue by itself (ours).
+const FASTER: f64 = 1.5;
+/// Times that the next train is slower where no two packets in a row came through (ours).
+const MUCH_FASTER: f64 = 8.0;
 /// The queue that a train may build grows to so many times the default, as far as half of it has
 /// stood without a loss (ours).
 const LEARNED: f64 = 4.0;
@@ -95,31 +99,57 @@ impl Machine {
 
     /// Losses by overflow shorten the trains to come; losses at random are borne up to a limit.
     #[expect(clippy::option_option, reason = "outer: the train is not used; inner: the run ends")]
-    pub(super) fn lossy(&mut self, train: &TrainSlope) -> Option<Option<Ending>> {
-        let (lost, sent) = (train.lost as f64, train.packets as f64);
-        let overflow = train.lost_late as f64 > 2.0 * (lost - train.lost_late as f64) + 2.0;
+    pub(super) fn lossy(&mut self, report: &TrainReport) -> Option<Option<Ending>> {
+        let losses = Losses::of(report);
+        let overflow = self.overflowed(&losses);
+        let (lost, sent) = (losses.lost as f64, losses.packets as f64);
         if lost <= LOSS_TOLERATED * sent {
             return None;
         }
-        if overflow && train.packets > SHORTEST && self.seen.overflows < RETRY_LIMIT {
+        let shortens = losses.packets > SHORTEST || self.emptying > 0;
+        if overflow && shortens && self.seen.overflows < RETRY_LIMIT {
             self.seen.overflows += 1;
             if self.seen.overflows == 1 {
                 // Once more as it was: a bucket lets the same through again, and two trains that
                 // bend alike tell it from a queue.
                 return Some(None);
             }
-            let built = sent * self.packet_bits() * (1.0 - (train.rate_out / train.rate_in).min(0.99));
-            self.shrink(built);
+            if !self.shorten_head(&losses) && !self.slow_down(&losses) {
+                let through = losses.rate_out.unwrap_or(0.0) / losses.rate_sent;
+                self.shrink(sent * self.packet_bits() * (1.0 - through.min(0.99)));
+            }
             return Some(None);
         }
         self.seen.exceeds_burst |= overflow;
         if lost > LOSS_LIMIT * sent {
             self.seen.lossy += 1;
-            let ending = (self.seen.lossy > RETRY_LIMIT)
-                .then_some(Ending::Flawed(Reason::TooMuchLoss { lost: self.seen.lost, sent: self.seen.sent }));
+            let ending = (self.seen.lossy > RETRY_LIMIT).then_some(Ending::Flawed(self.seen.too_much_loss()));
             return Some(ending);
         }
         None
+    }
+
+    /// Whether a queue could not take the train: it was lost late, or as a whole from some packet
+    /// on while it came faster than any link before the queue lets it go.
+    fn overflowed(&mut self, losses: &Losses) -> bool {
+        let rate = losses.rate_before.filter(|rate| FASTER * rate < losses.rate_sent);
+        self.seen.overflow_rate = self.seen.overflow_rate.max(rate.unwrap_or(0.0));
+        let fast = self.seen.carries().is_none_or(|carries| losses.rate_sent > FASTER * carries);
+        if !fast {
+            self.seen.slow.push(losses);
+        }
+        losses.is_late() || (fast && losses.lost_the_rest())
+    }
+
+    /// A queue that does not hold the shortest of trains tells nothing of one that comes all at
+    /// once: the next goes as fast as this one was carried, if that shows, else much slower.
+    fn slow_down(&mut self, losses: &Losses) -> bool {
+        let slower = self.seen.carries().unwrap_or(losses.rate_sent / MUCH_FASTER);
+        let slows = self.phase == Phase::Coarse && losses.before < SHORTEST && losses.rate_sent > FASTER * slower;
+        if slows {
+            self.rate = Some(slower);
+        }
+        slows
     }
 
     pub(super) fn shrink(&mut self, built: f64) {

@@ -43,6 +43,9 @@ pub(super) enum TurningPointOf {
 impl Machine {
     /// Ends the run, or first asks whose the turning point is.
     pub(super) fn end(&mut self, now: Stamp<Sender>, ending: Ending) -> Step {
+        if let Some(step) = self.look_full(now, &ending) {
+            return step;
+        }
         let natural = matches!(ending, Ending::Settled | Ending::Exhausted);
         let watches = natural || ending == Ending::HostLimited;
         if let Some(step) = watches.then(|| self.watch_last(&ending)).flatten() {

@@ -39,6 +39,9 @@ fn tool_agreement(session: &MethodRun, preliminary: &Preliminary) -> Option<Agre
 /// packets of one size more than those of another; so short trains, long trains and small packets
 /// must all agree, none may be faster, and a minority may be slower. Steady traffic of small
 /// packets passes even that; a paced train ([`MethodRun::narrow_is_loaded`]) must come unslowed.
+///
+/// Small packets that come faster are no vote: a shaper's bucket of one full packet lets two or
+/// three of them through at once, and there is one before most shaped links.
 fn own_agreement(session: &MethodRun) -> Option<Agreement> {
     if session.narrow_is_loaded(1) == Some(true) {
         return None;
@@ -54,7 +57,9 @@ fn own_agreement(session: &MethodRun) -> Option<Agreement> {
     for sample in &samples {
         let fit = fit(session, sample, centre)?;
         if sample.ip_octets != session.full_size() {
-            smalls.cast(fit);
+            if !(fit == Fit::Faster && passes_bucket(session, sample)) {
+                smalls.cast(fit);
+            }
             continue;
         }
         if 2 * sample.packets() > fewest + most {
@@ -170,6 +175,11 @@ fn fit(session: &MethodRun, sample: &Sample, centre: f64) -> Option<Fit> {
         d if d < -tolerance => Fit::Slower,
         _ => Fit::Agrees,
     })
+}
+
+/// Whether a bucket of one full packet lets through at once all but one packet of the train.
+fn passes_bucket(session: &MethodRun, sample: &Sample) -> bool {
+    sample.gaps_ns.len() * usize::from(sample.ip_octets) <= usize::from(session.full_size())
 }
 
 /// All members' bits over all their dispersions: each weighs as its timing deserves.
