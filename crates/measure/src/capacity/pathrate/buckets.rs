@@ -4,6 +4,7 @@ use narrows_units::{BitRate, Metric, Octets};
 
 use super::batches;
 use super::by_trains::uncertain;
+use super::mixed;
 use super::params::Preset;
 use super::rates::bit_rate;
 use super::sample::Phase;
@@ -46,7 +47,15 @@ pub(super) fn credible(session: &MethodRun, turning_point: &TurningPoint) -> boo
         (false, true) => BESIDE_CROSS_TRAFFIC,
     };
     let apart = turning_point.sustained.as_f64() < below * turning_point.peak.as_f64();
-    session.params.preset == Preset::Adaptive && apart && turning_point.trains >= trains
+    let bends = session.params.preset == Preset::Adaptive && apart && turning_point.trains >= trains;
+    bends && !is_of_two_links(session, turning_point)
+}
+
+/// Whether what looks like a bucket of a few packets is two loaded links in a row.
+fn is_of_two_links(session: &MethodRun, turning_point: &TurningPoint) -> bool {
+    let wire = turning_point.sustained.as_f64() / session.ip_rate(1.0);
+    let few = turning_point.depth_octets <= FEW_PACKETS * u64::from(session.full_size());
+    few && mixed::rate_between(session, wire).is_some()
 }
 
 /// The bucket's rate is what the path carries; what the link behind it carries is beside it.
@@ -127,6 +136,8 @@ pub(super) fn kept_up(session: &MethodRun, mut estimate: Estimate, deeper_than_o
     }
 }
 
+/// Ours: packets of a bucket that later parts of trains have left behind.
+const FEW_PACKETS: u64 = 10;
 /// Ours: on a path whose trains else agree.
 const SUSTAINED_BELOW: f64 = 0.9;
 /// Ours: on one whose do not, as for the signature of shallow buckets, and more trains than chance

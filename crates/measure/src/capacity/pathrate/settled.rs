@@ -7,6 +7,7 @@
 //! shows the rate.
 
 use super::by_trains::uncertain;
+use super::mixed;
 use super::paced::{contradicts, likely_capacity};
 use super::rates::plain;
 use super::sample::{Phase, Sample};
@@ -46,6 +47,9 @@ pub(super) fn corrected(session: &MethodRun, found: Result<Estimate, Reason>) ->
     };
     if !contradicted {
         return found;
+    }
+    if let Some(between) = mixed::rate_between(session, settled.rate) {
+        return mixed::estimate(session, settled.rate, between);
     }
     let error = settled.error.max(KNOWN * settled.rate);
     if error > WIDE * settled.rate {
@@ -96,6 +100,16 @@ fn behind_bucket(session: &MethodRun, trains: &[Later<'_>]) -> Option<f64> {
 /// The wire rate of full-size packets that follow one another so.
 fn rate(session: &MethodRun, gap_ns: f64) -> f64 {
     8e9 * f64::from(session.framing().wire_octets(u32::from(session.full_size()))) / gap_ns
+}
+
+/// The gap of full-size packets at that wire rate.
+pub(super) fn gap_ns(session: &MethodRun, rate: f64) -> f64 {
+    8e9 * f64::from(session.framing().wire_octets(u32::from(session.full_size()))) / rate
+}
+
+/// All gaps that count of trains of full-size packets that left back to back.
+pub(super) fn later_gaps(session: &MethodRun) -> Vec<f64> {
+    later_parts(session).iter().flat_map(|train| later(train.sample)).copied().collect()
 }
 
 /// Where trains of full-size packets settled, if most agree. Those that bursts of others met are
