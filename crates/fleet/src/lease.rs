@@ -20,6 +20,9 @@
 //!   may have written it over a lease whose holder has not heard of that yet. So it is overwritten
 //!   like any other, after it stood for [`TAKEN_OVER_AFTER`], or when the hub freed it
 //!   ([`Inspector`]).
+//! * An agent sees few keys, and those of a holder that is gone only once it wants them. The hub
+//!   sees all of them, and frees them by the same rule: so they are free [`TAKEN_OVER_AFTER`] after
+//!   the last renewal, whoever wants them when.
 //!
 //! Ours, after Gray and Cheriton, *Leases* (SOSP 1989), and Burrows, *Chubby* (OSDI 2006). Its
 //! sequencer is our revision: a peer admits only the run and revision that [`Lessee::shown`] gives
@@ -46,7 +49,7 @@ use narrows_units::Stamp;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-pub use inspector::{Finding, Inspector};
+pub use inspector::{Abandoned, Finding, Inspector};
 pub use lessee::Lessee;
 pub use value::{Credential, Forgery, Place, Proven, Verifier, certified, sealed};
 
@@ -209,7 +212,8 @@ pub enum Action {
     BackedOff {
         /// Which key.
         obstacle: Obstacle,
-        /// When they are tried again.
+        /// When they are tried again at the latest: sooner if the key is free, or stood for so long that
+        /// it may be overwritten.
         until: Stamp<Boot>,
     },
     /// The time to start has passed; the run is over.

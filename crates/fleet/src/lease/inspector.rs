@@ -1,11 +1,17 @@
-//! What the hub does about values that no agent proved: it finds them, and frees their keys.
+//! What the hub does about keys that nobody will give back: it frees them.
 //!
-//! A forger may have written over a lease whose holder has not heard of that yet and still sends.
-//! So a key is freed only when [`TAKEN_OVER_AFTER`] has passed since somebody had it, or since the
-//! inspector began to see it. Values that nobody wrote since then are not seen at all: there is
-//! no list of keys on a bus. Takers overwrite those by themselves.
+//! A holder that is gone renews no more. Whoever wants its key would first have to see it stand for
+//! [`TAKEN_OVER_AFTER`]; the hub hears of all keys all the time, and has seen it stand already. Its
+//! write is like any taker's: it is refused if the holder renewed since.
+//!
+//! A value that no agent proved names nobody. A forger may have written it over a lease whose
+//! holder has not heard of that yet and still sends. So such a key is freed only when
+//! [`TAKEN_OVER_AFTER`] has passed since somebody had it, or since the inspector began to see it.
+//!
+//! What nobody wrote since then is not seen at all: there is no list of keys on a bus. Takers
+//! overwrite it by themselves.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use narrows_units::Stamp;
@@ -27,12 +33,25 @@ pub struct Finding {
     pub before: Option<Holder>,
 }
 
+/// A key to write null to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Abandoned {
+    /// The key.
+    pub key: Key,
+    /// The revision that must be its last one.
+    pub revision: u64,
+    /// Who had it and is gone; `None`: nobody proved its value.
+    pub gone: Option<Holder>,
+}
+
 /// Sees all values of leases as the bus republishes them.
 #[derive(Debug)]
 pub struct Inspector {
     wait: Duration,
     began: Stamp<Boot>,
     keys: BTreeMap<Key, LastValue>,
+    /// Keys that are not free, by when nobody sends on them any more.
+    quiet: BTreeSet<(Stamp<Boot>, Key)>,
 }
 
 #[derive(Debug)]
@@ -52,7 +71,7 @@ impl Inspector {
 
     /// The same with another wait, to show that a checker finds what a shorter one breaks.
     pub const fn with_wait(wait: Duration, now: Stamp<Boot>) -> Self {
-        Self { wait, began: now, keys: BTreeMap::new() }
+        Self { wait, began: now, keys: BTreeMap::new(), quiet: BTreeSet::new() }
     }
 
     /// Another server, or some messages were lost: what was seen says nothing.
@@ -80,6 +99,7 @@ impl Inspector {
             Ok(Some(proven)) if proven.after < known => Err(Forgery::Replayed(proven.holder.agent)),
             other => other,
         };
+        self.quiet.remove(&(quiet_from, key.clone()));
         let (seen, why) = match checked {
             Ok(Some(Proven { holder, .. })) => {
                 (LastValue { revision, holder: Some(holder), quiet_from: now + self.wait, forged: false }, None)
@@ -88,19 +108,25 @@ impl Inspector {
             // Whoever had it cannot renew over this, but sends until its lease ends.
             Err(why) => (LastValue { revision, holder: before.clone(), quiet_from, forged: true }, Some(why)),
         };
+        if seen.forged || seen.holder.is_some() {
+            self.quiet.insert((seen.quiet_from, key.clone()));
+        }
         self.keys.insert(key.clone(), seen);
         why.map(|why| Finding { key, revision, why, before })
     }
 
-    /// Keys to write null to, with the revisions that must be their last ones.
-    pub fn to_free(&mut self, now: Stamp<Boot>) -> Vec<(Key, u64)> {
-        let due = self.keys.iter_mut().filter(|(_, seen)| seen.forged && seen.quiet_from <= now);
-        let freed = |(key, seen): (&Key, &mut LastValue)| {
-            // It is written once: what is written over it comes back by the feed.
-            seen.forged = false;
-            (key.clone(), seen.revision)
-        };
-        due.map(freed).collect()
+    /// Keys to write null to. Each value is said once: what is written over it comes back by the
+    /// feed.
+    pub fn to_free(&mut self, now: Stamp<Boot>) -> Vec<Abandoned> {
+        let mut all = Vec::new();
+        while self.quiet.first().is_some_and(|(from, _)| *from <= now) {
+            let Some((_, key)) = self.quiet.pop_first() else { break };
+            if let Some(seen) = self.keys.get(&key) {
+                let gone = seen.holder.clone().filter(|_| !seen.forged);
+                all.push(Abandoned { revision: seen.revision, gone, key });
+            }
+        }
+        all
     }
 }
 
@@ -130,6 +156,28 @@ mod tests {
         Forgery::Signature("a".parse().unwrap())
     }
 
+    fn unproven(revision: u64) -> Abandoned {
+        Abandoned { key: key(), revision, gone: None }
+    }
+
+    #[test]
+    fn a_holder_that_renews_no_more_loses_its_key() {
+        let mut inspector = Inspector::new(at(0));
+        inspector.saw(key(), 5, Ok(Some(lease(4))), at(20));
+        inspector.saw(key(), 6, Ok(Some(lease(5))), at(23));
+        assert_eq!(inspector.to_free(at(37)), []);
+        assert_eq!(inspector.to_free(at(38)), [Abandoned { key: key(), revision: 6, gone: Some(holder()) }]);
+        // It is said once, and not at all of a key that was given back.
+        assert_eq!(inspector.to_free(at(60)), []);
+        inspector.saw(key(), 7, Ok(Some(lease(6))), at(61));
+        inspector.saw(key(), 8, Ok(None), at(62));
+        assert_eq!(inspector.to_free(at(90)), []);
+        // Another server gives its own revisions.
+        inspector.saw(key(), 9, Ok(Some(lease(8))), at(91));
+        inspector.begin(at(92));
+        assert_eq!(inspector.to_free(at(120)), []);
+    }
+
     #[test]
     fn a_key_is_freed_when_its_last_holder_surely_stopped() {
         let mut inspector = Inspector::new(at(0));
@@ -137,12 +185,12 @@ mod tests {
         let found = inspector.saw(key(), 6, Err(forged()), at(21)).unwrap();
         assert_eq!((found.revision, found.before), (6, Some(holder())));
         assert_eq!(inspector.to_free(at(34)), []);
-        assert_eq!(inspector.to_free(at(35)), [(key(), 6)]);
+        assert_eq!(inspector.to_free(at(35)), [unproven(6)]);
         assert_eq!(inspector.to_free(at(37)), []);
         // A free key needs no wait.
         assert_eq!(inspector.saw(key(), 7, Ok(None), at(38)), None);
         assert!(inspector.saw(key(), 8, Err(forged()), at(39)).is_some());
-        assert_eq!(inspector.to_free(at(39)), [(key(), 8)]);
+        assert_eq!(inspector.to_free(at(39)), [unproven(8)]);
     }
 
     #[test]
@@ -152,7 +200,7 @@ mod tests {
         // What comes twice is seen once.
         assert_eq!(inspector.saw(key(), 5, Err(forged()), at(2)), None);
         assert_eq!(inspector.to_free(at(14)), []);
-        assert_eq!(inspector.to_free(at(15)), [(key(), 5)]);
+        assert_eq!(inspector.to_free(at(15)), [unproven(5)]);
         inspector.begin(at(16));
         assert!(inspector.saw(key(), 4, Err(forged()), at(17)).is_some(), "another server gives its own revisions");
     }

@@ -51,7 +51,11 @@ struct Run {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
-    Waiting(Stamp<Boot>),
+    /// Since then, for the next try then.
+    Waiting {
+        since: Stamp<Boot>,
+        until: Stamp<Boot>,
+    },
     Taking,
     Sending,
 }
@@ -87,7 +91,7 @@ impl Lessee {
         keys.sort();
         keys.dedup();
         let keys = keys.into_iter().map(Held::new).collect();
-        let (stage, after_new_bus) = (Stage::Waiting(now), want.after_new_bus);
+        let (stage, after_new_bus) = (Stage::Waiting { since: now, until: now }, want.after_new_bus);
         let (id, start_by) = (want.run, want.start_by);
         let mut run = Run { id, start_by, after_new_bus, tries: 0, stage, keys, obstacle: None };
         if now < self.not_before {
@@ -136,11 +140,22 @@ impl Lessee {
         let asked = run.keys.iter().filter(|_| self.connected).filter_map(Held::due);
         let ends = run.last_start(self.timing.valid_for);
         match run.stage {
-            Stage::Waiting(until) if self.connected => Some(until.max(self.not_before).min(run.start_by)),
-            Stage::Waiting(_) => Some(run.start_by),
+            Stage::Waiting { since, until } if self.connected => {
+                Some(self.tries_at(run, since, until).max(self.not_before).min(run.start_by))
+            }
+            Stage::Waiting { .. } => Some(run.start_by),
             Stage::Taking => asked.chain(ends).chain([run.start_by]).min(),
             Stage::Sending => asked.chain(ends).min(),
         }
+    }
+
+    /// When a waiting run tries again: after its wait, or once the holder that kept it off has not
+    /// renewed for so long that its key may be overwritten. A time that had come when the wait began
+    /// is none: then somebody else was faster.
+    fn tries_at(&self, run: &Run, since: Stamp<Boot>, until: Stamp<Boot>) -> Stamp<Boot> {
+        let sight = run.obstacle.as_ref().and_then(|obstacle| self.sights.get(&obstacle.key));
+        let stands = sight.map(|sight| sight.since + self.timing.taken_over_after);
+        stands.filter(|stands| *stands > since).map_or(until, |stands| stands.min(until))
     }
 
     /// One event in, actions out, in the order in which they are to be carried out.
@@ -186,7 +201,7 @@ impl Lessee {
                 actions.push(Action::Stop(Stopped::BusRestarted));
             } else {
                 run.forget();
-                run.stage = Stage::Waiting(now);
+                run.stage = Stage::Waiting { since: now, until: now };
                 run.wait_for_new_bus(self.not_before);
             }
         }
@@ -239,7 +254,20 @@ impl Lessee {
         if let Some(at) = at.filter(|at| !ours && newer(*at).is_some()) {
             self.obstructed(at, state.holder().cloned(), now, actions);
         }
+        if *state == KeyState::Free && self.sights.get(&key).is_some_and(|sight| sight.revision < revision) {
+            self.freed(&key, now);
+        }
         self.note(key, revision, state, now);
+    }
+
+    /// The key that a run waits for is free: it tries within a second, and not together with all
+    /// others that wait.
+    fn freed(&mut self, key: &Key, now: Stamp<Boot>) {
+        let soon = now + AFTER_FREE.mul_f64(self.random.next_unit());
+        let run = self.run.as_mut().filter(|run| run.obstacle.as_ref().is_some_and(|obstacle| obstacle.key == *key));
+        if let Some(Stage::Waiting { until, .. }) = run.map(|run| &mut run.stage) {
+            *until = soon.min(*until);
+        }
     }
 
     /// Notes what stands at a key.
@@ -301,7 +329,7 @@ impl Lessee {
         let Some(run) = &mut self.run else { return now };
         let until = now + wait * 2_u32.pow(run.tries.min(MOST_DOUBLINGS));
         run.tries += 1;
-        run.stage = Stage::Waiting(until);
+        run.stage = Stage::Waiting { since: now, until };
         until
     }
 
@@ -326,6 +354,10 @@ impl Lessee {
 
     /// What time and answers make due.
     fn advance(&mut self, now: Stamp<Boot>, actions: &mut Vec<Action>) {
+        let tries_at = self.run.as_ref().and_then(|run| match run.stage {
+            Stage::Waiting { since, until } => Some(self.tries_at(run, since, until)),
+            Stage::Taking | Stage::Sending => None,
+        });
         let Some(run) = &mut self.run else { return };
         let ended = run.last_start(self.timing.valid_for).is_some_and(|last| now >= last);
         if run.stage == Stage::Sending && ended {
@@ -336,11 +368,11 @@ impl Lessee {
             actions.push(Action::Skipped { obstacle: run.obstacle.take() });
             return self.release(actions);
         }
-        if matches!(run.stage, Stage::Waiting(until) if self.connected && now >= until.max(self.not_before)) {
+        if self.connected && tries_at.is_some_and(|at| now >= at.max(self.not_before)) {
             run.stage = Stage::Taking;
         }
         match run.stage {
-            Stage::Waiting(_) => return,
+            Stage::Waiting { .. } => return,
             // The bus was too slow: the first lease ended before the last was there.
             Stage::Taking if ended => {
                 self.back_off(now, actions);
@@ -422,5 +454,8 @@ impl Run {
 }
 
 const FIRST_WAIT: Duration = Duration::from_secs(1);
+/// How long a run may wait yet that hears that its key is free. Ours: shorter than most waits, and
+/// longer than it takes to write all keys.
+const AFTER_FREE: Duration = Duration::from_secs(1);
 /// After this many, the wait stays: 16 to 64 s.
 const MOST_DOUBLINGS: u32 = 4;

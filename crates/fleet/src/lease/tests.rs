@@ -130,7 +130,9 @@ fn a_holder_is_overwritten_after_its_revision_stood_for_15_s() {
     assert!((at(1_010)..=at(4_010)).contains(until));
     assert_eq!(lessee.handle(Event::Tick, *until), [asks(2, 1)]);
     assert!(matches!(lessee.handle(read(2, 5, Some(holder("b", 9))), at(15_009))[..], [Action::BackedOff { .. }]));
-    let again = lessee.due().unwrap();
+    // Its wait is longer, and it does not wait longer than it must.
+    let again = at(15_010);
+    assert_eq!(lessee.due(), Some(again));
     lessee.handle(Event::Tick, again);
     assert_eq!(lessee.handle(read(3, 5, Some(holder("b", 9))), again), [writes(4, 1, 5, Some(1))]);
     assert_eq!(lessee.handle(Event::Accepted { request: 4, revision: 6 }, again), [Action::Start]);
@@ -158,6 +160,39 @@ fn keys_of_a_holder_that_is_gone_stand_at_the_same_time() {
     lessee.handle(Event::Tick, at(15_005));
     assert_eq!(lessee.handle(read(3, 5, gone()), at(15_012)), []);
     assert!(matches!(lessee.handle(read(4, 8, gone()), at(15_012))[..], [Action::BackedOff { .. }]));
+}
+
+#[test]
+fn whoever_was_too_slow_for_a_key_that_stood_waits_like_others() {
+    let mut lessee = connected();
+    let shown = Event::Republished { key: key(1), revision: 5, state: of(Some(holder("b", 9))) };
+    lessee.handle(shown, at(0));
+    lessee.take(want(1, &[1], 60_000), at(20_000));
+    assert_eq!(lessee.handle(read(1, 5, Some(holder("b", 9))), at(20_000)), [writes(2, 1, 5, Some(1))]);
+    lessee.handle(Event::Refused { request: 2 }, at(20_010));
+    assert!((at(21_010)..=at(24_010)).contains(&lessee.due().unwrap()));
+}
+
+#[test]
+fn a_key_that_is_given_back_is_tried_within_a_second() {
+    for (obstacle, soon) in [(1, true), (2, false)] {
+        let mut lessee = connected();
+        lessee.take(want(1, &[1, 2], 60_000), at(0));
+        for link in [1, 2] {
+            let shown = Event::Republished { key: key(link), revision: 4 + link, state: of(Some(holder("b", 9))) };
+            lessee.handle(shown, at(0));
+        }
+        // Two tries, of which the second waits for 2 s at least.
+        lessee.handle(read(1, 5, Some(holder("b", 9))), at(0));
+        let again = lessee.due().unwrap();
+        lessee.handle(Event::Tick, again);
+        lessee.handle(read(3, 5, Some(holder("b", 9))), again);
+        let wait = lessee.due().unwrap().since(again);
+        assert!((2_000..=8_000).contains(&wait.as_millis()), "{wait:?}");
+        let free = Event::Republished { key: key(obstacle), revision: 9, state: KeyState::Free };
+        assert_eq!(lessee.handle(free, again), []);
+        assert_eq!(lessee.due().unwrap().since(again) <= Duration::from_secs(1), soon);
+    }
 }
 
 #[test]

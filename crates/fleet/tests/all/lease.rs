@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use narrows_fleet::lease::Timing;
 
-use world::{Faults, Forger, Pace, Report, World};
+use world::{Faults, Hub, Pace, Report, World};
 
 /// Overwrites a holder that may still send.
 const HASTY: Timing = Timing { valid_for: Duration::from_secs(10), taken_over_after: Duration::from_secs(3) };
@@ -62,6 +62,15 @@ fn the_sweep_finds_a_bus_that_hides_its_restart() {
 }
 
 #[test]
+fn a_hub_that_frees_keys_of_holders_that_are_gone_lets_no_two_runs_send() {
+    let report = run(0..60, Timing::default(), Faults::HUB);
+    println!("{report:?}");
+    assert_eq!((report.overlaps, report.contradictions), (0, 0), "{report:?}");
+    // Else nothing was tried, or nothing goes on.
+    assert!(report.left >= 500 && report.started >= 1_500 && report.overwritten >= 20, "{report:?}");
+}
+
+#[test]
 fn forged_leases_cost_time_and_never_let_two_runs_send() {
     let report = run(0..30, Timing::default(), Faults::FORGER);
     println!("{report:?}");
@@ -73,9 +82,11 @@ fn forged_leases_cost_time_and_never_let_two_runs_send() {
 
 #[test]
 fn the_sweep_finds_a_hub_that_frees_too_soon() {
-    let report = run(0..30, Timing::default(), Faults { forger: Forger::MetInHaste, ..Faults::ALL });
-    println!("{report:?}");
-    assert!(report.overlaps >= 1 && report.contradictions >= 1, "{report:?}");
+    for forger in [false, true] {
+        let report = run(0..30, Timing::default(), Faults { forger, hub: Hub::InHaste, ..Faults::ALL });
+        println!("{report:?}");
+        assert!(report.overlaps >= 1 && report.contradictions >= 1, "{report:?}");
+    }
 }
 
 #[test]

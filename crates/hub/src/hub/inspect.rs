@@ -1,4 +1,4 @@
-//! Sees what is written to keys, and frees those whose value nobody proved.
+//! Sees what is written to keys, and frees those whose holder is gone or whose value nobody proved.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
@@ -7,7 +7,7 @@ use std::time::Duration;
 use narrows_bus::{Condition, Message, Subscription};
 use narrows_fleet::clock::Boot;
 use narrows_fleet::keys::Key;
-use narrows_fleet::lease::{Inspector, Place, Verifier, certified};
+use narrows_fleet::lease::{Abandoned, Inspector, Place, Verifier, certified};
 use narrows_record::Agent;
 use narrows_units::{Stamp, hex};
 use tokio::time::Instant;
@@ -59,10 +59,8 @@ impl Hub {
         let mut server = feed_of.0.clone();
         loop {
             tokio::select! {
-                message = feed.next() => match message {
-                    Ok(message) => self.saw(&mut eye, &message).await,
-                    Err(_) => return,
-                },
+                biased;
+                // First of all: what was seen on another server says nothing.
                 _ = condition.changed() => {
                     let now = complete(&condition.borrow_and_update());
                     if now != feed_of {
@@ -74,12 +72,16 @@ impl Hub {
                         eye.inspector.begin(eye.now());
                     }
                 }
+                message = feed.next() => match message {
+                    Ok(message) => self.saw(&mut eye, &message).await,
+                    Err(_) => return,
+                },
                 () = tokio::time::sleep(LOOK) => {}
             }
-            for (key, revision) in eye.inspector.to_free(eye.now()) {
-                if let Err(error) = self.free_key(&mut eye, &key, revision).await {
+            for abandoned in eye.inspector.to_free(eye.now()) {
+                if let Err(error) = self.free_key(&mut eye, &abandoned).await {
                     // Takers overwrite it after a while by themselves.
-                    tracing::warn!(%error, %key, "a forged lease was not freed");
+                    tracing::warn!(%error, key = %abandoned.key, "a lease was not freed");
                 }
             }
         }
@@ -106,14 +108,19 @@ impl Hub {
         }
     }
 
-    async fn free_key(&self, eye: &mut Eye, key: &Key, revision: u64) -> Result<()> {
-        match self.bus.write(&eye.bucket, &key.to_string(), "null".into(), revision).await {
+    async fn free_key(&self, eye: &mut Eye, abandoned: &Abandoned) -> Result<()> {
+        let Abandoned { key, revision, gone } = abandoned;
+        match self.bus.write(&eye.bucket, &key.to_string(), "null".into(), *revision).await {
             Ok(_) => {}
             // Somebody took it over, or forged it again: the feed will say.
             Err(narrows_bus::Error::Conflict(_)) => return Ok(()),
             Err(error) => return Err(error.into()),
         }
-        self.audit_key(eye, key, "lease.freed", &format!("{key}, revision {revision}")).await;
+        match gone {
+            // It was killed, or its host is away: that is no news for an audit.
+            Some(holder) => tracing::info!(agent = %holder.agent, %key, "its lease ended, and the key is free"),
+            None => self.audit_key(eye, key, "lease.freed", &format!("{key}, revision {revision}")).await,
+        }
         Ok(())
     }
 }

@@ -71,3 +71,38 @@ async fn what_no_agent_signed_is_freed_and_audited() {
     assert!(of("lease.freed").starts_with("host.c, revision "), "{audits:?}");
     running.abort();
 }
+
+/// Who was killed renews no more. Nobody has to want its key for that.
+#[tokio::test]
+async fn a_key_whose_holder_is_gone_is_freed_after_15_s() {
+    let world = World::new().await;
+    let [a, b, _c] = world.fleet(["a", "b", "c"]).await;
+    let hub = world.hub.clone();
+    let running = tokio::spawn(async move { hub.run().await });
+    let mut feed = b.bus.subscribe("lease.>").await.unwrap();
+    b.plan().await;
+    // The hub may not listen yet: the next renewals reach it.
+    let mut last = 0;
+    for _ in 0..4 {
+        last = write(&a, lease(&a, KEY, last).await, last).await;
+        tokio::time::sleep(Duration::from_millis(500)).await;
+    }
+    let renewed = tokio::time::Instant::now();
+    let wait = Duration::from_secs(60);
+    let (_, value) = tokio::time::timeout(wait, async {
+        loop {
+            let Message { payload, revision, .. } = feed.next().await.unwrap();
+            if revision > Some(last) {
+                break (revision, payload.to_vec());
+            }
+        }
+    })
+    .await
+    .unwrap();
+    assert_eq!(value, b"null");
+    // The last renewal was half a second before; the hub looks twice a second.
+    let took = renewed.elapsed();
+    assert!(took > Duration::from_secs(14), "{took:?}");
+    assert!(world.record.audits(None, 10).await.unwrap().iter().all(|one| one.what != "lease.freed"));
+    running.abort();
+}

@@ -32,23 +32,26 @@ pub(super) struct Faults {
     /// The bus keeps its identity over restarts.
     pub(super) hidden_restarts: bool,
     /// Somebody writes over leases what names nobody.
-    pub(super) forger: Forger,
+    pub(super) forger: bool,
+    pub(super) hub: Hub,
 }
 
-/// Whether there is a forger, and what the hub does about what it writes.
+/// What the hub does about keys that nobody will give back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Forger {
+pub(super) enum Hub {
+    /// It is not there.
     Absent,
-    /// The hub frees keys when nobody sends on them.
-    Present,
+    /// It frees them when nobody sends on them.
+    Frees,
     /// It frees them at once.
-    MetInHaste,
+    InHaste,
 }
 
 impl Faults {
-    pub(super) const NONE: Self = Self { any: false, hidden_restarts: false, forger: Forger::Absent };
+    pub(super) const NONE: Self = Self { any: false, hidden_restarts: false, forger: false, hub: Hub::Absent };
     pub(super) const ALL: Self = Self { any: true, ..Self::NONE };
-    pub(super) const FORGER: Self = Self { forger: Forger::Present, ..Self::ALL };
+    pub(super) const HUB: Self = Self { hub: Hub::Frees, ..Self::ALL };
+    pub(super) const FORGER: Self = Self { forger: true, ..Self::HUB };
 }
 
 /// How often what goes wrong, by the world's seed: what is rare in one kind is common in another.
@@ -135,7 +138,7 @@ impl World {
         let record = Record::new(keys(), &bus);
         let (queue, now, sequence, runs) = (BTreeMap::new(), 0, 0, 0);
         let weather = WEATHERS[narrows_units::to_usize(seed) % WEATHERS.len()];
-        let inspector = forger::inspector(faults.forger == Forger::MetInHaste);
+        let inspector = forger::inspector(faults.hub == Hub::InHaste);
         let mut world =
             Self { now, sequence, queue, random, timing, faults, weather, pace, bus, hosts, inspector, record, runs };
         for at in 0..world.hosts.len() {
@@ -146,8 +149,10 @@ impl World {
         if faults.any {
             world.schedule(10 * SECOND, Happening::Fault);
         }
-        if faults.forger != Forger::Absent {
+        if faults.forger {
             world.schedule(SECOND, Happening::Forge);
+        }
+        if faults.hub != Hub::Absent {
             world.schedule(SECOND, Happening::Inspect);
         }
         if pace == Pace::TenMinutesAWeek {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use narrows_fleet::clock::Boot;
 use narrows_fleet::keys::Key;
-use narrows_fleet::lease::{Forgery, Inspector, KeyState, Proven};
+use narrows_fleet::lease::{Abandoned, Forgery, Inspector, KeyState, Proven};
 use narrows_units::Stamp;
 
 use super::super::register::{Answer, What};
@@ -42,9 +42,10 @@ impl World {
         if !self.bus.up {
             return;
         }
-        for (key, revision) in self.inspector.to_free(hub_time(self.now)) {
+        for Abandoned { key, revision, gone } in self.inspector.to_free(hub_time(self.now)) {
             if self.bus.read(&key).revision == revision {
-                self.record.report.freed += 1;
+                let report = &mut self.record.report;
+                *(if gone.is_some() { &mut report.left } else { &mut report.freed }) += 1;
                 self.put(key, KeyState::Free);
             }
         }

@@ -24,6 +24,8 @@ pub(crate) struct Report {
     pub(crate) forged: u64,
     /// Of these, values that the hub wrote over.
     pub(crate) freed: u64,
+    /// Leases of holders that were gone, which the hub wrote over.
+    pub(crate) left: u64,
     pub(crate) operations: u64,
     /// Spans of two runs on one key that overlap.
     pub(crate) overlaps: u64,
@@ -163,6 +165,7 @@ impl Report {
         self.taken_over += other.taken_over;
         self.forged += other.forged;
         self.freed += other.freed;
+        self.left += other.left;
         self.operations += other.operations;
         self.overlaps += other.overlaps;
         self.contradictions += other.contradictions;
