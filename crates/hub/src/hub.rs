@@ -103,7 +103,7 @@ pub struct Hub {
     pub(crate) keys: Keys,
     pub(crate) record: Arc<dyn Record>,
     pub(crate) bus: Arc<dyn Bus>,
-    left: Option<Arc<dyn Bus>>,
+    pub(crate) left: Option<Arc<dyn Bus>>,
     pub(crate) directory: Directory,
     pub(crate) bus_address: BusAddress,
     pub(crate) lease_generation: u32,

@@ -84,7 +84,11 @@ impl Keys {
     /// A message with its signature.
     #[expect(clippy::missing_panics_doc, reason = "messages have no keys that are no text")]
     pub fn signed(&self, message: &impl Serialize) -> Signed {
-        let message = serde_json::to_string(message).expect("messages have no keys that are no text");
+        self.signed_text(serde_json::to_string(message).expect("messages have no keys that are no text"))
+    }
+
+    /// A message that is text already, with its signature.
+    pub(crate) fn signed_text(&self, message: String) -> Signed {
         let signature = hex::to_text(&self.sign.sign(message.as_bytes()));
         Signed { message, signature }
     }

@@ -11,6 +11,14 @@ pub(super) enum Pattern {
 }
 
 impl Pattern {
+    /// With what all names begin that it matches.
+    pub(super) fn first(&self) -> &str {
+        match self {
+            Self::Host(name) => name.as_str(),
+            Self::Glob(glob) => glob.split('*').next().unwrap_or_default(),
+        }
+    }
+
     pub(super) fn matches(&self, host: &Name) -> bool {
         match self {
             Self::Host(name) => name == host,

@@ -57,9 +57,10 @@ impl Config {
     /// them.
     pub fn resolve(&self, agents: &[Agent], seed: u64, epoch: u64) -> Result<Fleet, ConfigError> {
         let (sites, groups, site_of) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
+        let known = &Known::new(agents);
         let mut fleet = Fleet { sites, groups, tests: Vec::new(), alerts: Vec::new(), site_of };
         for (site, entry) in &self.sites {
-            let hosts = hosts(&format!("sites.{site}.hosts"), &entry.hosts, agents)?;
+            let hosts = hosts(&format!("sites.{site}.hosts"), &entry.hosts, known)?;
             for host in &hosts {
                 if let Some(first) = fleet.site_of.insert(host.clone(), site.clone()) {
                     let [host, first, second] = [host, &first, site].map(ToString::to_string);
@@ -69,15 +70,15 @@ impl Config {
             fleet.sites.insert(site.clone(), Site { hosts, access: entry.access });
         }
         for (group, entry) in &self.groups {
-            fleet.groups.insert(group.clone(), members(&format!("groups.{group}"), entry, agents)?);
+            fleet.groups.insert(group.clone(), members(&format!("groups.{group}"), entry, known)?);
         }
         for (number, test) in (1..).zip(&self.tests) {
             let place = format!("test {number}");
-            let pairs = pairs(&place, &test.pairs, &fleet.groups, agents, (seed, epoch))?;
+            let pairs = pairs(&place, &test.pairs, &fleet.groups, known, (seed, epoch))?;
             fleet.tests.push(Test { pairs, command: test.command.clone(), every: test.every });
         }
         for alert in &self.alerts {
-            let among = |of| pairs(&alert.place(), of, &fleet.groups, agents, (seed, epoch));
+            let among = |of| pairs(&alert.place(), of, &fleet.groups, known, (seed, epoch));
             let found = alert.of.as_ref().map(among).transpose()?;
             fleet.alerts.push(alert.over(found.map(|pairs| pairs.into_iter().collect())));
         }
@@ -85,40 +86,61 @@ impl Config {
     }
 }
 
-fn members(place: &str, group: &Group, agents: &[Agent]) -> Result<BTreeSet<Name>, ConfigError> {
+/// The agents that there are. A large file names each of them many times.
+struct Known<'a> {
+    agents: &'a [Agent],
+    /// Sorted.
+    names: Vec<&'a Name>,
+}
+
+impl<'a> Known<'a> {
+    fn new(agents: &'a [Agent]) -> Self {
+        let mut names: Vec<&Name> = agents.iter().map(|agent| &agent.name).collect();
+        names.sort();
+        Self { agents, names }
+    }
+
+    fn check(&self, place: &str, host: &Name) -> Result<(), ConfigError> {
+        let known = self.names.binary_search(&host).is_ok();
+        let names = || self.agents.iter().map(|agent| agent.name.as_str());
+        known.then_some(()).ok_or_else(|| ConfigError::unknown(place, "host", host.as_str(), names()))
+    }
+
+    fn matching<'b>(&'b self, pattern: &'b Pattern) -> impl Iterator<Item = &'a Name> + use<'a, 'b> {
+        let first = pattern.first();
+        let from = self.names.partition_point(|name| name.as_str() < first);
+        let begin_so = self.names[from..].iter().take_while(move |name| name.as_str().starts_with(first));
+        begin_so.copied().filter(|name| pattern.matches(name))
+    }
+}
+
+fn members(place: &str, group: &Group, known: &Known<'_>) -> Result<BTreeSet<Name>, ConfigError> {
     match group {
-        Group::Hosts(patterns) => hosts(place, patterns, agents),
+        Group::Hosts(patterns) => hosts(place, patterns, known),
         Group::Label { selector, except } => {
-            let except = hosts(&format!("{place}.except"), except, agents)?;
-            let chosen = agents.iter().filter(|agent| selector.matches(&agent.labels)).map(|agent| agent.name.clone());
-            Ok(chosen.filter(|name| !except.contains(name)).collect())
+            let except = hosts(&format!("{place}.except"), except, known)?;
+            let chosen = known.agents.iter().filter(|agent| selector.matches(&agent.labels));
+            Ok(chosen.map(|agent| agent.name.clone()).filter(|name| !except.contains(name)).collect())
         }
     }
 }
 
 /// The agents that the patterns match. A name without a star has to be one of them: a misspelt host
 /// is otherwise measured by nobody, and nobody notices.
-fn hosts(place: &str, patterns: &[Pattern], agents: &[Agent]) -> Result<BTreeSet<Name>, ConfigError> {
+fn hosts(place: &str, patterns: &[Pattern], known: &Known<'_>) -> Result<BTreeSet<Name>, ConfigError> {
     for pattern in patterns {
         if let Pattern::Host(name) = pattern {
-            is_known(place, name, agents)?;
+            known.check(place, name)?;
         }
     }
-    let names = agents.iter().map(|agent| &agent.name);
-    Ok(names.filter(|name| patterns.iter().any(|pattern| pattern.matches(name))).cloned().collect())
-}
-
-fn is_known(place: &str, host: &Name, agents: &[Agent]) -> Result<(), ConfigError> {
-    let known = agents.iter().any(|agent| agent.name == *host);
-    let names = agents.iter().map(|agent| agent.name.as_str());
-    known.then_some(()).ok_or_else(|| ConfigError::unknown(place, "host", host.as_str(), names))
+    Ok(patterns.iter().flat_map(|pattern| known.matching(pattern)).cloned().collect())
 }
 
 fn pairs(
     place: &str,
     pairs: &Pairs,
     groups: &BTreeMap<Name, BTreeSet<Name>>,
-    agents: &[Agent],
+    known: &Known<'_>,
     (seed, epoch): (u64, u64),
 ) -> Result<Vec<(Name, Name)>, ConfigError> {
     let product = |from: &Name, to: &Name| {
@@ -134,8 +156,8 @@ fn pairs(
         Pairs::SampleOf(group) => sample(&groups[group], seed, epoch),
         Pairs::Listed(listed) => {
             for (from, to) in listed {
-                is_known(place, from, agents)?;
-                is_known(place, to, agents)?;
+                known.check(place, from)?;
+                known.check(place, to)?;
             }
             listed.clone()
         }

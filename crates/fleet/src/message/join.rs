@@ -43,7 +43,7 @@ pub struct Joined {
 }
 
 /// Where the bus is, and what shows who one is there.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum BusAddress {
     /// In the hub: `wss://hub:8622/bus`, known by the hash that the token has.

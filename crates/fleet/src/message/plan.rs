@@ -9,7 +9,7 @@ use super::status::Stored;
 use crate::keys::{Key, Name};
 
 /// The work of one agent. It goes on by this plan when the hub is silent, until `not_after_ms`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Plan {
     /// [`Plan::SCHEMA`].
     pub schema: String,
@@ -68,6 +68,12 @@ impl Plan {
     /// The only schema so far.
     pub const SCHEMA: &str = "narrows.plan/1";
 
+    /// As JSON. Here, where it is compiled for speed: a hub writes gigabytes of plans.
+    #[expect(clippy::missing_panics_doc, reason = "a plan has no keys that are no text")]
+    pub fn to_text(&self) -> String {
+        serde_json::to_string(self).expect("a plan has no keys that are no text")
+    }
+
     /// How many hosts the mesh has.
     pub fn hosts(&self) -> u32 {
         self.mesh_hosts.unwrap_or_else(|| to_u32(self.peers.len()))
@@ -83,7 +89,7 @@ impl Plan {
 }
 
 /// An agent as another one sees it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Peer {
     /// Its name.
     pub name: Name,
@@ -101,7 +107,7 @@ pub struct Peer {
 }
 
 /// A secret for one week.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct ServerKey {
     /// Whole weeks since 1970.
     pub week: u32,
@@ -110,7 +116,7 @@ pub struct ServerKey {
 }
 
 /// A light run that the hub wants once in each epoch, or once at a time.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Directed {
     /// Towards whom.
     pub target: Name,
@@ -122,7 +128,7 @@ pub struct Directed {
 }
 
 /// A loading run in the timetable.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct PlannedRun {
     /// Which entry of the timetable: the same in each repetition.
     pub id: Uuid,

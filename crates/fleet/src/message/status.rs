@@ -55,7 +55,7 @@ impl Status {
 }
 
 /// Which results of an agent the record has.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Stored {
     /// Ranges of [`super::Run::seq`]: first, and first beyond. Sorted, apart from each other.
     pub ranges: Vec<(u64, u64)>,

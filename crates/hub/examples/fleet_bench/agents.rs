@@ -67,14 +67,17 @@ impl Fleet {
     /// Waits until every agent has a plan of at least this serial; of any, if none is said.
     pub(crate) async fn planned(&self, serial: Option<u64>) {
         for agent in &self.agents {
-            // What came before it listened is on the bus.
-            let mut known = agent.plan.lock().unwrap().0;
-            while known < serial.unwrap_or(1) {
-                if let Some(entry) = agent.bus.read("plan", agent.name.as_str()).await.unwrap() {
+            for wait in 0_u32.. {
+                if agent.plan.lock().unwrap().0 >= serial.unwrap_or(1) {
+                    break;
+                }
+                // What came before it listened is on the bus. Not again and again: that would be load.
+                if wait.is_multiple_of(READ_EACH)
+                    && let Some(entry) = agent.bus.read("plan", agent.name.as_str()).await.unwrap()
+                {
                     agent.planned(&entry.value);
                 }
-                known = agent.plan.lock().unwrap().0;
-                tokio::time::sleep(Duration::from_millis(if known == 0 { 50 } else { 1 })).await;
+                tokio::time::sleep(LOOK).await;
             }
         }
     }
@@ -150,5 +153,8 @@ impl Agent {
 
 /// Connections that are made at a time.
 const AT_ONCE: usize = 64;
+/// How often it is looked whether a plan is there, and at which of these looks on the bus.
+const LOOK: Duration = Duration::from_millis(50);
+const READ_EACH: u32 = 100;
 /// As real agents do.
 const STATUS: Duration = Duration::from_secs(30);

@@ -73,6 +73,10 @@ fn text(app: &App) -> String {
         plain(sum(|row| row.spool_octets)),
     );
     family("agent_spool_runs", "gauge", "Results that agents still hold", plain(sum(|row| row.spool_runs)));
+    // What is late says nothing of its clock now.
+    let online = rows.iter().filter(|row| row.state == crate::directory::Presence::Online);
+    let error = online.map(|row| row.clock_error_ms).max().unwrap_or(0) as f64 / 1e3;
+    family("agent_clock_error_seconds", "gauge", "Largest error of an agent's clock, as its kernel says", plain(error));
     family(
         "lease_lost_total",
         "counter",

@@ -51,7 +51,7 @@ impl Hub {
         let named = |state| all.iter().filter(move |agent| agent.state == state);
         let mut members: Vec<Agent> = named(AgentState::Member).cloned().collect();
         // By the hash of the name: whoever joins moves few others' neighbours.
-        members.sort_by_key(|agent| <[u8; 32]>::from(Sha256::digest(agent.name.as_str())));
+        members.sort_by_cached_key(|agent| <[u8; 32]>::from(Sha256::digest(agent.name.as_str())));
         let mesh = self.mesh_begin().await?;
         let agents: Vec<ConfigAgent> = members
             .iter()

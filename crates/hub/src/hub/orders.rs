@@ -236,7 +236,7 @@ impl Hub {
         also: Option<&(Name, Name)>,
     ) -> Result<Option<String>> {
         let ground = self.ground(None).await?;
-        let planner = self.planner.lock().await;
+        let mut planner = self.planner.lock().await;
         let placed = planner.placed();
         let mut held = ground.reservations.clone();
         for _ in 0..RACES {
@@ -265,7 +265,10 @@ impl Hub {
                 (span.run, span.serial) = (order.id, order.serial);
             }
             match self.record.reserve(&spans).await {
-                Ok(()) => return Ok(left_out(&ground.found.network, &pairs)),
+                Ok(()) => {
+                    planner.holding.insert(source.clone());
+                    return Ok(left_out(&ground.found.network, &pairs));
+                }
                 Err(narrows_record::Error::Reserved(_)) => held = self.record.reservations(at).await?,
                 Err(error) => return Err(error.into()),
             }

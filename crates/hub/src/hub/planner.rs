@@ -12,6 +12,7 @@ use narrows_record::Agent;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
+use super::assemble::Making;
 use super::publish::{Published, Writes};
 use crate::compile::Timetable;
 use crate::error::{Error, Result};
@@ -28,6 +29,8 @@ pub(crate) struct Planner {
     pub(crate) begin_ms: i64,
     /// The newest one whose spans are reserved. Its plans may not all be written yet.
     pub(crate) timetable: Timetable,
+    /// Who had something reserved when that was made, or has by it.
+    pub(super) holding: BTreeSet<Name>,
     /// The serial of the newest making.
     tried: u64,
     /// Plans of the making under way that are not written yet.
@@ -57,7 +60,7 @@ pub struct Accepted {
 
 impl Hub {
     /// Plans whenever something changed, at each epoch, and anew every six hours.
-    pub(crate) async fn plan_always(&self) {
+    pub(crate) async fn plan_always(self: &Arc<Self>) {
         loop {
             let began = tokio::time::Instant::now();
             let wait = match self.plan().await {
@@ -98,7 +101,7 @@ impl Hub {
     /// before keeps its plan, unless an epoch has passed; in large fleets, a day.
     ///
     /// A making that fails is made again, and writes what is still missing.
-    pub async fn plan(&self) -> Result<u64> {
+    pub async fn plan(self: &Arc<Self>) -> Result<u64> {
         let _alone = self.planning.lock().await;
         self.recall().await?;
         let now = self.now();
@@ -118,10 +121,12 @@ impl Hub {
         }
         self.note_sites(ground.members.iter().filter_map(of).collect());
         let renew_ms = if ground.members.len() > MOST_DAILY { DAY_MS } else { EPOCH_MS };
-        let mut writes = Writes::new(self, number, now - renew_ms);
         self.planner.lock().await.unwritten = ground.members.len() as u64;
-        for plan in self.plans(&ground, &table, begin_ms, now) {
-            writes.write(plan).await?;
+        let making = Making::new(Arc::clone(self), ground, begin_ms, now);
+        let drafts = making.drafts(&table);
+        let mut writes = Writes::new(making, number, now - renew_ms);
+        for draft in drafts {
+            writes.write(draft).await?;
         }
         let wrote = writes.end().await?;
         let serial = {
@@ -162,6 +167,7 @@ impl Hub {
             let reserved = if table.added.is_empty() { Ok(()) } else { self.record.reserve(&table.added).await };
             match reserved {
                 Ok(()) => {
+                    planner.holding = held.iter().chain(&table.added).map(|span| span.agent.clone()).collect();
                     planner.begin_ms = begin_ms;
                     planner.timetable = table.clone();
                     return Ok(table);

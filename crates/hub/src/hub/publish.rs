@@ -1,15 +1,18 @@
 //! Signs plans and writes them to the bus, several at a time; remembers what is there.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::hash::{Hash as _, Hasher};
 use std::sync::Arc;
 
 use bytes::Bytes;
 use narrows_bus::Bus;
 use narrows_fleet::keys::Name;
-use narrows_fleet::message::{Plan, PlannedRun, Signed, Status, Stored};
+use narrows_fleet::message::{Plan, PlannedRun, Signed, Status};
 use sha2::{Digest as _, Sha256};
+use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
+use super::assemble::{Draft, Making};
 use crate::error::{Error, Result};
 use crate::hub::Hub;
 
@@ -34,51 +37,75 @@ impl Published {
 }
 
 /// The plans of one making, on their way to the bus.
-pub(super) struct Writes<'a> {
-    hub: &'a Hub,
+pub(super) struct Writes {
+    making: Arc<Making>,
     /// The serial of this making.
     number: u64,
     /// Whoever has a plan from before gets a new one, even if nothing changed.
     renew_before_ms: i64,
-    under_way: JoinSet<Result<(Name, Published)>>,
+    /// Who may make and sign a plan now: results are taken beside it.
+    makers: Arc<Semaphore>,
+    under_way: JoinSet<Result<Option<(Name, Published)>>>,
     wrote: bool,
 }
 
-impl<'a> Writes<'a> {
-    pub(super) fn new(hub: &'a Hub, number: u64, renew_before_ms: i64) -> Self {
-        Self { hub, number, renew_before_ms, under_way: JoinSet::new(), wrote: false }
+/// What an agent has.
+#[derive(Clone, Copy)]
+struct Before {
+    digest: [u8; 32],
+    made_ms: i64,
+    revision: u64,
+}
+
+impl Writes {
+    pub(super) fn new(making: Making, number: u64, renew_before_ms: i64) -> Self {
+        let processors = std::thread::available_parallelism().map_or(1, usize::from);
+        let makers = Arc::new(Semaphore::new(processors.saturating_sub(1).max(1)));
+        let making = Arc::new(making);
+        Self { making, number, renew_before_ms, makers, under_way: JoinSet::new(), wrote: false }
     }
 
-    /// Writes a plan, unless its agent has it. Returns before it is written: the bus makes many
-    /// writes at once durable together.
-    pub(super) async fn write(&mut self, plan: Plan) -> Result<()> {
+    /// Makes a plan and writes it, unless its agent has it. Returns before that is done: the bus
+    /// makes many writes at once durable together.
+    pub(super) async fn write(&mut self, draft: Draft) -> Result<()> {
         while self.under_way.len() >= AT_ONCE {
             self.one().await?;
         }
-        let digest = digest(&plan);
-        let revision = {
-            let mut planner = self.hub.planner.lock().await;
-            let before = planner.published.as_ref().and_then(|all| all.get(&plan.agent));
-            if before.is_some_and(|before| before.digest == digest && before.made_ms > self.renew_before_ms) {
-                planner.unwritten = planner.unwritten.saturating_sub(1);
-                return Ok(());
-            }
-            before.map_or(0, |before| before.revision)
+        let before = {
+            let planner = self.making.hub.planner.lock().await;
+            let published = planner.published.as_ref().and_then(|all| all.get(self.making.agent(&draft)));
+            published.map(|plan| Before { digest: plan.digest, made_ms: plan.made_ms, revision: plan.revision })
         };
-        let plan = Plan { serial: self.number, ..plan };
-        let payload = Bytes::from(serde_json::to_vec(&self.hub.keys.signed(&plan)).expect("texts"));
-        let (bus, left) = (Arc::clone(&self.hub.bus), self.hub.left.clone());
-        self.wrote = true;
+        let (making, makers, number) = (Arc::clone(&self.making), Arc::clone(&self.makers), self.number);
+        let same = before.filter(|before| before.made_ms > self.renew_before_ms).map(|before| before.digest);
+        let revision = before.map_or(0, |before| before.revision);
         self.under_way.spawn(async move {
+            let hub = Arc::clone(&making.hub);
+            // Nobody closes it.
+            let turn = makers.acquire_owned().await;
+            let made = tokio::task::spawn_blocking(move || {
+                let _turn = turn;
+                let plan = making.plan(draft);
+                let digest = digest(&plan);
+                if same == Some(digest) {
+                    return None;
+                }
+                let plan = Plan { serial: number, ..plan };
+                let payload = making.hub.keys.signed_text(plan.to_text()).to_octets();
+                Some((plan, Bytes::from(payload), digest))
+            });
+            let Some((plan, payload, digest)) = made.await.map_err(|error| Error::Request(error.to_string()))? else {
+                return Ok(None);
+            };
             let key = plan.agent.as_str();
-            let revision = publish(&*bus, key, payload.clone(), revision).await?;
-            if let Some(left) = left
-                && let Err(error) = publish(&*left, key, payload, 0).await
+            let revision = publish(&*hub.bus, key, payload.clone(), revision).await?;
+            if let Some(left) = &hub.left
+                && let Err(error) = publish(&**left, key, payload, 0).await
             {
                 // An agent that comes there finds the plan of before, and the next one soon.
                 tracing::warn!(%error, agent = key, "no plan on the bus that was left");
             }
-            Ok((plan.agent.clone(), Published::of(plan, revision, digest)))
+            Ok(Some((plan.agent.clone(), Published::of(plan, revision, digest))))
         });
         Ok(())
     }
@@ -86,11 +113,15 @@ impl<'a> Writes<'a> {
     /// Waits for one of those under way.
     async fn one(&mut self) -> Result<()> {
         let Some(written) = self.under_way.join_next().await else { return Ok(()) };
-        let (agent, published) = written.map_err(|error| Error::Request(error.to_string()))??;
-        self.hub.note_serial(&agent, published.serial);
-        let mut planner = self.hub.planner.lock().await;
+        let written = written.map_err(|error| Error::Request(error.to_string()))??;
+        let hub = &self.making.hub;
+        let mut planner = hub.planner.lock().await;
         planner.unwritten = planner.unwritten.saturating_sub(1);
-        planner.published.get_or_insert_default().insert(agent, published);
+        if let Some((agent, published)) = written {
+            self.wrote = true;
+            hub.note_serial(&agent, published.serial);
+            planner.published.get_or_insert_default().insert(agent, published);
+        }
         Ok(())
     }
 
@@ -154,6 +185,11 @@ impl Hub {
         if plan.confirmed {
             return Ok(());
         }
+        // Of 10 000 agents, few load.
+        if !planner.holding.contains(&status.agent) {
+            plan.confirmed = true;
+            return Ok(());
+        }
         // The next plan may be on its way, and has its spans already.
         let coming = planner.timetable.runs.iter().filter(|(agent, _)| *agent == status.agent).map(|(_, run)| run);
         let has: BTreeSet<_> = plan.runs.iter().chain(coming).map(|run| run.id).collect();
@@ -175,9 +211,50 @@ impl Hub {
 /// Plans that ask for the same work have the same. When the timetable begins says nothing to who
 /// has no run in it; it begins anew every six hours.
 fn digest(plan: &Plan) -> [u8; 32] {
-    let begin_ms = if plan.runs.is_empty() { 0 } else { plan.begin_ms };
-    let work = Plan { serial: 0, made_ms: 0, not_after_ms: 0, begin_ms, stored: Stored::default(), ..plan.clone() };
-    Sha256::digest(serde_json::to_vec(&work).unwrap_or_default()).into()
+    // Serial, times and what is stored are no work.
+    let Plan {
+        schema,
+        tenant,
+        agent,
+        serial: _,
+        made_ms: _,
+        not_after_ms: _,
+        lease_generation,
+        certificate,
+        bus,
+        seed,
+        mesh_began_ms,
+        place,
+        mesh_hosts,
+        peers,
+        mesh,
+        directed,
+        begin_ms,
+        length_ms,
+        runs,
+        server_keys,
+        denied,
+        stored: _,
+    } = plan;
+    let mut octets = Octets(Sha256::new());
+    (schema, tenant, agent, lease_generation, certificate, bus).hash(&mut octets);
+    (seed, mesh_began_ms, place, mesh_hosts, peers, mesh, directed).hash(&mut octets);
+    ((!runs.is_empty()).then_some(begin_ms), length_ms, runs, server_keys, denied).hash(&mut octets);
+    octets.0.finalize().into()
+}
+
+/// Takes what is to be hashed, with the ends of its parts, into another hash.
+struct Octets(Sha256);
+
+impl Hasher for Octets {
+    fn write(&mut self, octets: &[u8]) {
+        self.0.update(octets);
+    }
+
+    /// Nobody asks for so little.
+    fn finish(&self) -> u64 {
+        0
+    }
 }
 
 /// The bucket of plans.

@@ -37,7 +37,7 @@ pub(crate) struct AgentRow {
     /// Whether it goes by its newest plan.
     plan_current: bool,
     clock_synchronised: bool,
-    clock_error_ms: u64,
+    pub(crate) clock_error_ms: u64,
     pub(crate) spool_runs: u64,
     pub(crate) spool_octets: u64,
     spool_lost: u64,
