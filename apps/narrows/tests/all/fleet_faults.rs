@@ -3,8 +3,9 @@
 
 #![expect(clippy::disallowed_methods, reason = "processes in real time, with their deadlines")]
 
+pub(crate) mod bridge;
 pub(crate) mod fleet;
-mod postgres;
+pub(crate) mod postgres;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -24,7 +25,7 @@ fn kills() -> usize {
 }
 
 /// Light runs without end: each of these commands, over each pair, once a minute.
-fn busy(commands: usize) -> String {
+pub(crate) fn busy(commands: usize) -> String {
     let test = |number: usize| {
         format!("[[test]]\npairs = \"all of every\"\nrun = \"rtt --budget={}MB\"\nevery = \"1 min\"\n", number + 1)
     };
@@ -32,7 +33,7 @@ fn busy(commands: usize) -> String {
 }
 
 /// Until all agents are there, and go by a plan.
-fn ready(fleet: &Fleet, agents: usize) {
+pub(crate) fn ready(fleet: &Fleet, agents: usize) {
     within("all agents", Duration::from_secs(180), || {
         let status = fleet.status().unwrap_or_default();
         let rows = status["agents"].as_array().cloned().unwrap_or_default();
@@ -142,17 +143,17 @@ fn kill_one(fleet: &mut Fleet, part: usize, agent: usize, random: &mut SplitMix6
 }
 
 /// Until every spool is empty.
-fn settle(fleet: &mut Fleet) -> Duration {
+pub(crate) fn settle(fleet: &mut Fleet) -> Duration {
     within("all results are stored", Duration::from_secs(240), || {
         fleet.tend();
-        (0..AGENTS).all(|agent| fleet.own(agent)["spool_runs"] == 0)
+        (0..fleet.agents.len()).all(|agent| fleet.own(agent)["spool_runs"] == 0)
     })
 }
 
 /// What the agents sent is what the record has, every number once; how many those are.
-fn same(fleet: &mut Fleet) -> u64 {
+pub(crate) fn same(fleet: &mut Fleet) -> u64 {
     let mut all = 0;
-    for agent in 0..AGENTS {
+    for agent in 0..fleet.agents.len() {
         fleet.agents[agent].end();
         let spool = Spool::open(&fleet.path(&agent_name(agent)).join("spool.db"), Bounds::default()).expect("a spool");
         let (waiting, newest) = (spool.waiting().expect("read"), spool.newest().expect("read"));
@@ -253,6 +254,48 @@ fn a_full_disk_costs_what_is_counted() {
     drop((disk, own));
 }
 
+#[test]
+#[ignore = "soak: needs root, nats-server, postgres"]
+fn full_disks_of_nats_and_postgresql_cost_nothing_but_time() {
+    let mut fleet = Fleet::large(2);
+    ready(&fleet, 2);
+    let waits = |fleet: &Fleet| (0..2).all(|agent| fleet.own(agent)["spool_runs"].as_u64() > Some(2));
+    // The record's disk.
+    let files = fleet.postgres.as_ref().expect("there is PostgreSQL").files();
+    fleet.postgres.as_mut().expect("there is PostgreSQL").kill();
+    let disk = Tmpfs::over(&files, 128);
+    fleet.postgres.as_mut().expect("there is PostgreSQL").start();
+    fleet.apply(&busy(8));
+    let ballast = fill(&files.join("ballast"));
+    within("results wait", Duration::from_secs(300), || waits(&fleet));
+    drop(ballast);
+    std::fs::remove_file(files.join("ballast")).expect("it is ours");
+    // It ends itself where it cannot write its log; an operator starts it again.
+    fleet.postgres.as_mut().expect("there is PostgreSQL").kill();
+    fleet.postgres.as_mut().expect("there is PostgreSQL").start();
+    println!("PostgreSQL: all stored after {:.0} s", settle(&mut fleet).as_secs_f64());
+    // The bus's. NATS switches its streams off until it is started again.
+    let nats = fleet.path("nats");
+    fleet.nats.as_mut().expect("there is NATS").end();
+    let own = Tmpfs::over(&nats, 600);
+    fleet.nats.as_mut().expect("there is NATS").start();
+    within("the bus is back", Duration::from_secs(240), || (0..2).all(|agent| fleet.own(agent)["spool_runs"] == 0));
+    let ballast = fill(&nats.join("ballast"));
+    within("results wait", Duration::from_secs(300), || waits(&fleet));
+    assert!(fleet::loads(fleet.home.path()).is_empty());
+    drop(ballast);
+    std::fs::remove_file(nats.join("ballast")).expect("it is ours");
+    fleet.nats.as_mut().expect("there is NATS").kill();
+    fleet.nats.as_mut().expect("there is NATS").start();
+    println!("NATS: all stored after {:.0} s", settle(&mut fleet).as_secs_f64());
+    fleet.apply("");
+    settle(&mut fleet);
+    println!("{} results sent and stored, each once", same(&mut fleet));
+    fleet.nats.as_mut().expect("there is NATS").kill();
+    fleet.postgres.as_mut().expect("there is PostgreSQL").kill();
+    drop((disk, own));
+}
+
 fn newest(state: &Path) -> u64 {
     Spool::open(&state.join("spool.db"), Bounds::default()).and_then(|spool| spool.newest()).unwrap_or(0)
 }
@@ -263,7 +306,7 @@ struct Tmpfs(PathBuf);
 impl Tmpfs {
     fn over(folder: &Path, mebibytes: usize) -> Self {
         let script = format!(
-            "set -e; cp -a \"$0\" \"$0.copy\"; mount -t tmpfs -o size={mebibytes}m,mode=700 tmpfs \"$0\"; cp -a \"$0.copy/.\" \"$0/\""
+            "set -e; owner=$(stat -c %u:%g \"$0\"); cp -a \"$0\" \"$0.copy\"; mount -t tmpfs -o size={mebibytes}m,mode=700 tmpfs \"$0\"; cp -a \"$0.copy/.\" \"$0/\"; chown $owner \"$0\""
         );
         let done = std::process::Command::new("sh").args(["-c", &script, text(folder)]).output().expect("a shell");
         assert!(done.status.success(), "{done:?}");

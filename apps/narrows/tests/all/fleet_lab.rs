@@ -4,93 +4,14 @@
 #![expect(clippy::disallowed_methods, reason = "a fleet in real time, with its deadline")]
 
 use std::path::Path;
-use std::process::{Child, Command};
+use std::process::Child;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::common::{Running, TIMEOUT, directory, narrows, text, until};
+use crate::common::{TIMEOUT, directory, text, until};
 use crate::documents::keeps;
-
-/// A hub, three agents, and between them a bridge; gone when dropped.
-struct Bridge {
-    hosts: Vec<String>,
-    bridge: String,
-}
-
-fn ip(arguments: &str) {
-    let ended = Command::new("ip").args(arguments.split_whitespace()).output().expect("there is `ip`");
-    assert!(ended.status.success(), "ip {arguments}: {ended:?}");
-}
-
-fn tc(namespace: &str, arguments: &str) {
-    let ended = Command::new("tc").args(["-n", namespace]).args(arguments.split(' ')).output().expect("there is `tc`");
-    assert!(ended.status.success(), "tc {arguments}: {ended:?}");
-}
-
-impl Bridge {
-    fn new(hosts: usize) -> Self {
-        let name = |role: &str| format!("nwf{role}-{}", std::process::id());
-        let fleet = Self { hosts: (0..hosts).map(|host| name(&host.to_string())).collect(), bridge: name("b") };
-        for name in fleet.all() {
-            ip(&format!("netns add {name}"));
-            ip(&format!("-n {name} link set lo up"));
-        }
-        ip(&format!("-n {} link add bridge0 type bridge", fleet.bridge));
-        ip(&format!("-n {} link set bridge0 up", fleet.bridge));
-        for (number, name) in fleet.hosts.iter().enumerate() {
-            ip(&format!("-n {} link add port{number} type veth peer name eth0 netns {name}", fleet.bridge));
-            ip(&format!("-n {} link set port{number} master bridge0 up", fleet.bridge));
-            // What a host of a small site has: light runs on a path without a rate see the hosts.
-            let shaped = format!("qdisc add dev port{number} root tbf rate 100mbit burst 15kb latency 50ms");
-            tc(&fleet.bridge, &shaped);
-            ip(&format!("-n {name} addr add {}/24 dev eth0", address(number)));
-            ip(&format!("-n {name} link set eth0 up"));
-        }
-        fleet
-    }
-
-    fn all(&self) -> impl Iterator<Item = &String> {
-        self.hosts.iter().chain([&self.bridge])
-    }
-
-    /// The program within a host.
-    fn within(&self, host: usize, arguments: &[&str]) -> Command {
-        let program = narrows(arguments);
-        let mut command = Command::new("ip");
-        command.args(["netns", "exec", &self.hosts[host]]).arg(program.get_program()).args(program.get_args());
-        for (name, value) in program.get_envs() {
-            match value {
-                Some(value) => command.env(name, value),
-                None => command.env_remove(name),
-            };
-        }
-        command
-    }
-
-    fn start(&self, host: usize, arguments: &[&str]) -> Running {
-        Running::start(&mut self.within(host, arguments))
-    }
-
-    fn run(&self, host: usize, arguments: &[&str]) -> Value {
-        let ended = self.start(host, arguments).end();
-        assert_eq!(ended.status.code(), Some(0), "{arguments:?}: {ended:?}");
-        serde_json::from_str(&ended.stdout).unwrap_or(Value::Null)
-    }
-}
-
-impl Drop for Bridge {
-    fn drop(&mut self) {
-        for name in self.all() {
-            // Best effort: a namespace that is left behind holds nothing but itself.
-            let _ = Command::new("ip").args(["netns", "del", name]).status();
-        }
-    }
-}
-
-fn address(host: usize) -> String {
-    format!("10.98.0.{}", host + 1)
-}
+use crate::fleet_faults::bridge::{Bridge, address};
 
 /// Its output goes into a file, which is read while it runs.
 struct Hub(Child);

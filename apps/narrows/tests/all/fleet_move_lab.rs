@@ -3,7 +3,57 @@
 use std::time::Duration;
 
 use crate::common::{free_port, run, text};
-use crate::fleet_faults::fleet::{Fleet, nats, within};
+use crate::fleet_faults::fleet::{BUS, Fleet, RECORD, nats, within};
+use crate::fleet_faults::postgres::Cluster;
+
+/// As a new user would: the fleet outgrows the hub's own bus and record.
+#[test]
+#[ignore = "lab: needs namespaces, root, tc, nats-server, postgres"]
+fn a_fleet_moves_to_nats_and_postgresql_and_nobody_joins_again() {
+    let mut fleet = Fleet::apart(3, false);
+    let cells = |fleet: &Fleet| fleet.status().and_then(|status| status["matrix"]["with_value"].as_u64());
+    let full = within("six cells", Duration::from_secs(120), || cells(&fleet) == Some(6));
+    println!("6 of 6 cells {:.1} s after the third join", full.as_secs_f64());
+    // The hub refuses whoever asks more than twenty times a second.
+    let joined = |fleet: &Fleet| -> Vec<u64> {
+        let mut found = Vec::new();
+        within("the agents are named", Duration::from_secs(60), || {
+            let status = fleet.status().unwrap_or_default();
+            let agents = status["agents"].as_array().cloned().unwrap_or_default();
+            found = agents.iter().filter_map(|agent| agent["joined_ms"].as_u64()).collect();
+            !found.is_empty()
+        });
+        found
+    };
+    let before = joined(&fleet);
+    assert_eq!(before.len(), 3);
+    let (port, place) = (free_port(), fleet.place(BUS));
+    let (server, record) = (nats(fleet.home.path(), port, &place), Cluster::new(fleet.place(RECORD)));
+    let (bus, store) = (format!("nats://{}:{port}", place.address), record.url());
+    fleet.hub.end();
+    let moved = fleet.ask(&["hub", "move", "--bus", &bus, "--store", &store]);
+    assert_eq!(moved.status.code(), Some(0), "{moved:?}");
+    println!("{}", moved.stdout.trim());
+    (fleet.nats, fleet.postgres) = (Some(server), Some(record));
+    fleet.replace_hub(Some(&bus), Some(&store));
+    within("all go by the new bus", Duration::from_secs(120), || {
+        (0..3).all(|agent| {
+            let file =
+                std::fs::read_to_string(fleet.path(&format!("h{agent}")).join("joined.json")).unwrap_or_default();
+            file.contains(&bus) && fleet.own(agent)["spool_runs"] == 0
+        })
+    });
+    within("all are there", Duration::from_secs(60), || {
+        let status = fleet.status().unwrap_or_default();
+        let agents = status["agents"].as_array().cloned().unwrap_or_default();
+        agents.iter().filter(|agent| agent["state"] == "online").count() == 3
+    });
+    assert_eq!(joined(&fleet), before, "who joined when");
+    within("what was measured is there", Duration::from_secs(60), || cells(&fleet) == Some(6));
+    fleet.carry_out(0, 2, "throughput -t 2");
+    let stored = fleet.postgres.as_ref().expect("it is there").sql("fleet", "select count(*) from run");
+    println!("{stored} runs in the new record");
+}
 
 #[test]
 #[ignore = "lab: needs nats-server"]
@@ -18,7 +68,7 @@ fn agents_follow_the_bus_and_nobody_joins_again() {
     // One of them is not there when the bus moves, nor when the hub comes back.
     fleet.agents[1].end();
     let port = free_port();
-    let server = nats(fleet.home.path(), port);
+    let server = nats(fleet.home.path(), port, &fleet.place(0));
     let bus = format!("nats://127.0.0.1:{port}");
     let state = fleet.path("hub");
     fleet.hub.end();

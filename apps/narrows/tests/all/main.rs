@@ -10,6 +10,10 @@ mod contract;
 mod documents;
 mod evaluate;
 #[cfg(feature = "fleet")]
+mod fleet_containers;
+#[cfg(feature = "fleet")]
+mod fleet_cuts_lab;
+#[cfg(feature = "fleet")]
 mod fleet_documents;
 #[cfg(feature = "fleet")]
 mod fleet_faults;

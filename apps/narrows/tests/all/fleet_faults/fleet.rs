@@ -9,8 +9,9 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::Value;
 
+use super::bridge::{Bridge, Place};
 use super::postgres::Cluster;
-use crate::common::{ProgramResult, directory, free_port, narrows, run, text};
+use crate::common::{ProgramResult, Running, directory, free_port, narrows, run, text};
 
 /// A part of the fleet that is to run.
 pub(crate) struct Part {
@@ -108,6 +109,8 @@ pub(crate) struct Fleet {
     pub(crate) bus: Option<String>,
     pub(crate) nats: Option<Part>,
     pub(crate) postgres: Option<Cluster>,
+    /// A host for each part; without, all are on loopback.
+    pub(crate) net: Option<Bridge>,
     pub(crate) home: tempfile::TempDir,
 }
 
@@ -130,7 +133,26 @@ impl Fleet {
         let made = run(&words);
         assert_eq!(made.status.code(), Some(0), "{made:?}");
         std::fs::write(home.path().join(OPERATOR), made.stdout).expect("a temporary directory can be written");
-        Self::in_folder(home, agents, true, false)
+        Self::in_folder(home, None, agents, true, false)
+    }
+
+    /// Each part on a host of its own.
+    pub(crate) fn apart(agents: usize, on_servers: bool) -> Self {
+        Self::in_folder(directory(), Some(Bridge::new(AGENTS + agents)), agents, on_servers, on_servers)
+    }
+
+    /// Hub and agents under clocks of their own, which [`Self::set_clock`] sets.
+    pub(crate) fn with_clocks(agents: usize) -> Self {
+        let home = directory();
+        for name in ["hub".to_owned()].into_iter().chain((0..agents).map(agent_name)) {
+            set_clock(home.path(), &name, 0);
+        }
+        Self::in_folder(home, None, agents, false, false)
+    }
+
+    /// Sets the wall clock of a part, in seconds from the true one.
+    pub(crate) fn set_clock(&self, name: &str, seconds: i64) {
+        set_clock(self.home.path(), name, seconds);
     }
 
     /// With NATS and PostgreSQL.
@@ -139,20 +161,31 @@ impl Fleet {
     }
 
     fn new(agents: usize, on_nats: bool, on_postgres: bool) -> Self {
-        Self::in_folder(directory(), agents, on_nats, on_postgres)
+        Self::in_folder(directory(), None, agents, on_nats, on_postgres)
     }
 
-    fn in_folder(home: tempfile::TempDir, agents: usize, on_nats: bool, on_postgres: bool) -> Self {
+    fn in_folder(
+        home: tempfile::TempDir,
+        net: Option<Bridge>,
+        agents: usize,
+        on_nats: bool,
+        on_postgres: bool,
+    ) -> Self {
         let (nats_port, hub_port) = (free_port(), free_port());
-        let nats = on_nats.then(|| nats(home.path(), nats_port));
-        let postgres = on_postgres.then(Cluster::new);
+        let place = |host| place(net.as_ref(), host);
+        let nats = on_nats.then(|| nats(home.path(), nats_port, &place(BUS)));
+        let postgres = on_postgres.then(|| Cluster::new(place(RECORD)));
         let store = postgres.as_ref().map(Cluster::url);
-        let bus = on_nats.then(|| format!("nats://127.0.0.1:{nats_port}"));
-        let hub = hub(home.path(), hub_port, bus.as_deref(), store.as_deref());
-        let mut fleet = Self { agents: Vec::new(), hub, bus, nats, postgres, home };
+        let bus = on_nats.then(|| format!("nats://{}:{nats_port}", place(BUS).address));
+        let hub = hub(home.path(), hub_port, bus.as_deref(), store.as_deref(), place(HUB));
+        let mut fleet = Self { agents: Vec::new(), hub, bus, nats, postgres, net, home };
         let (url, join) = fleet.announced();
         fleet.agents = (0..agents).map(|number| fleet.agent(number, &url, &join)).collect();
         fleet
+    }
+
+    pub(crate) fn place(&self, host: usize) -> Place {
+        place(self.net.as_ref(), host)
     }
 
     /// Another hub on the port of the one that has ended.
@@ -160,7 +193,7 @@ impl Fleet {
         let (url, _) = self.announced();
         let port = url.rsplit(':').next().and_then(|port| port.parse().ok()).expect("a port");
         std::fs::remove_file(self.home.path().join("hub.out")).expect("what it said");
-        self.hub = hub(self.home.path(), port, bus, store);
+        self.hub = hub(self.home.path(), port, bus, store, self.place(HUB));
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
@@ -181,11 +214,17 @@ impl Fleet {
 
     fn agent(&self, number: usize, url: &str, join: &str) -> Part {
         let (name, state, port) = (agent_name(number), self.path(&agent_name(number)), free_port().to_string());
-        let words = ["agent", "join", url, join, "--name", &name, "--address", "127.0.0.1", "--port", &port, "--state"];
-        let joined = run(&[&words[..], &[text(&state)]].concat());
+        let place = self.place(AGENTS + number);
+        let words =
+            ["agent", "join", url, join, "--name", &name, "--address", &place.address, "--port", &port, "--state"];
+        let joined = there(&place, &[&words[..], &[text(&state)]].concat());
         assert_eq!(joined.status.code(), Some(0), "{joined:?}");
+        let (home, own) = (self.home.path().to_owned(), name.clone());
         Part::new(&name, self.home.path(), move || {
-            narrows([std::ffi::OsStr::new("agent"), "run".as_ref(), "--state".as_ref(), state.as_os_str()])
+            let mut agent =
+                narrows([std::ffi::OsStr::new("agent"), "run".as_ref(), "--state".as_ref(), state.as_os_str()]);
+            by_clock(&home, &own, &mut agent);
+            place.run(&agent)
         })
     }
 
@@ -197,7 +236,7 @@ impl Fleet {
 
     /// A command for the hub, with its state directory.
     pub(crate) fn ask(&self, words: &[&str]) -> ProgramResult {
-        run(&[words, &["--state", text(&self.path("hub"))]].concat())
+        there(&self.place(HUB), &[words, &["--state", text(&self.path("hub"))]].concat())
     }
 
     /// Makes this the configuration of the fleet.
@@ -212,11 +251,23 @@ impl Fleet {
     pub(crate) fn order(&self, source: usize, target: usize, command: &str) -> Part {
         let (source, target, state) = (agent_name(source), agent_name(target), self.path("hub"));
         let words: Vec<String> = command.split(' ').map(ToOwned::to_owned).collect();
+        let place = self.place(HUB);
         Part::new(&format!("order-{source}-{target}"), self.home.path(), move || {
             let mut order = narrows(["fleet", "run", &source, &target, "--state", text(&state), "--"]);
             order.args(&words);
-            order
+            place.run(&order)
         })
+    }
+
+    /// The same to its end, which has to be a good one.
+    #[track_caller]
+    pub(crate) fn carry_out(&self, source: usize, target: usize, command: &str) {
+        let mut order = self.order(source, target, command);
+        within("the order is carried out", Duration::from_secs(120), || {
+            let ended = order.ended();
+            assert!(ended != Some(false), "{command}: {}", order.said());
+            ended == Some(true)
+        });
     }
 
     /// Starts again what ended by itself, as a service manager does.
@@ -235,7 +286,9 @@ impl Fleet {
     /// The audit, the newest first: what, and more about it.
     pub(crate) fn audit(&self) -> Vec<(String, String)> {
         let (url, _) = self.announced();
-        let asked = Command::new("curl").args(["-sk", &format!("{url}/api/v1/audit")]).output().expect("curl");
+        let mut asked = Command::new("curl");
+        asked.args(["-sk", &format!("{url}/api/v1/audit")]);
+        let asked = self.place(HUB).run(&asked).output().expect("curl");
         let answer: Value = serde_json::from_slice(&asked.stdout).unwrap_or_default();
         let word = |entry: &Value, key: &str| entry[key].as_str().unwrap_or_default().to_owned();
         let entries = answer["entries"].as_array().or_else(|| answer["audit"].as_array()).cloned().unwrap_or_default();
@@ -278,30 +331,68 @@ pub(crate) fn agent_name(number: usize) -> String {
     format!("h{number}")
 }
 
-pub(crate) fn nats(home: &Path, port: u16) -> Part {
-    let (folder, operator) = (home.join("nats"), home.join(OPERATOR));
+/// The hosts of a fleet whose parts are apart; agents come after these.
+pub(crate) const HUB: usize = 0;
+pub(crate) const BUS: usize = 1;
+pub(crate) const RECORD: usize = 2;
+pub(crate) const AGENTS: usize = 3;
+
+fn place(net: Option<&Bridge>, host: usize) -> Place {
+    net.map_or_else(Place::local, |net| net.place(host))
+}
+
+/// A command of the program, from beginning to end.
+fn there(place: &Place, words: &[&str]) -> ProgramResult {
+    Running::start(&mut place.run(&narrows(words))).end()
+}
+
+/// What faketime reads: by how many seconds a part's wall clock is off.
+fn clock(home: &Path, name: &str) -> PathBuf {
+    home.join(format!("{name}.clock"))
+}
+
+fn set_clock(home: &Path, name: &str, seconds: i64) {
+    let fresh = home.join("clock.new");
+    std::fs::write(&fresh, format!("{seconds:+}")).expect("it is ours");
+    std::fs::rename(&fresh, clock(home, name)).expect("it is ours");
+}
+
+fn by_clock(home: &Path, name: &str, command: &mut Command) {
+    let file = clock(home, name);
+    if file.exists() {
+        command.env("LD_PRELOAD", "/usr/$LIB/faketime/libfaketimeMT.so.1").env("FAKETIME_TIMESTAMP_FILE", file);
+        command.env("FAKETIME_NO_CACHE", "1").env("FAKETIME_DONT_FAKE_MONOTONIC", "1");
+    }
+}
+
+pub(crate) fn nats(home: &Path, port: u16, place: &Place) -> Part {
+    let (folder, operator, own) = (home.join("nats"), home.join(OPERATOR), place.clone());
     let server = Part::new("nats", home, move || {
         let program = if Path::new("/usr/sbin/nats-server").exists() { "/usr/sbin/nats-server" } else { "nats-server" };
         let mut command = Command::new(program);
-        command.args(["-js", "-a", "127.0.0.1", "-p", &port.to_string(), "-sd", text(&folder)]);
+        command.args(["-js", "-a", &own.address, "-p", &port.to_string(), "-sd", text(&folder)]);
         if operator.exists() {
             command.arg("-c").arg(&operator);
         }
-        command
+        own.run(&command)
     });
-    let answers = || std::net::TcpStream::connect(("127.0.0.1", port)).is_ok();
+    let mut asked = Command::new("bash");
+    asked.args(["-c", &format!("exec 3<>/dev/tcp/{}/{port}", place.address)]);
+    let answers = || place.run(&asked).output().is_ok_and(|asked| asked.status.success());
     within("nats-server", Duration::from_secs(30), answers);
     server
 }
 
-fn hub(home: &Path, port: u16, bus: Option<&str>, store: Option<&str>) -> Part {
+fn hub(home: &Path, port: u16, bus: Option<&str>, store: Option<&str>, place: Place) -> Part {
     let words = |flag: &str, value: Option<&str>| value.map(|value| [flag.to_owned(), value.to_owned()]);
     let more: Vec<String> = [words("--bus", bus), words("--store", store)].into_iter().flatten().flatten().collect();
-    let state = home.join("hub");
+    let (state, own) = (home.join("hub"), home.to_owned());
     Part::new("hub", home, move || {
-        let mut command = narrows(["hub", "--listen", &format!("127.0.0.1:{port}"), "--json", "--bus-size", "200 MB"]);
+        let listen = format!("{}:{port}", place.address);
+        let mut command = narrows(["hub", "--listen", &listen, "--json", "--bus-size", "200 MB"]);
         command.arg("--state").arg(&state).args(&more);
-        command
+        by_clock(&own, "hub", &mut command);
+        place.run(&command)
     })
 }
 
