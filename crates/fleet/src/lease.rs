@@ -212,8 +212,8 @@ pub enum Action {
     BackedOff {
         /// Which key.
         obstacle: Obstacle,
-        /// When they are tried again at the latest: sooner if the key is free, or stood for so long that
-        /// it may be overwritten.
+        /// When they are tried again at the latest: sooner if the key is free, or stood for so
+        /// long that it may be overwritten.
         until: Stamp<Boot>,
     },
     /// The time to start has passed; the run is over.

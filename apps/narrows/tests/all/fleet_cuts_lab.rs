@@ -1,5 +1,5 @@
-//! A fleet whose parts are cut off from each other, slow, or have clocks that are set: loading stops
-//! or goes on as it should, and what was sent is stored once.
+//! A fleet whose parts are cut off from each other, slow, or have clocks that are set: loading
+//! stops or goes on as it should, and what was sent is stored once.
 
 #![expect(clippy::disallowed_methods, reason = "processes in real time, with their deadlines")]
 
@@ -139,8 +139,8 @@ fn clocks_that_are_set_by_an_hour_move_no_lease() {
         assert_eq!(fleet.own(0)["leases_lost"], lost, "{name} by {seconds} s");
         println!("{name} at {seconds:+} s: the load went on, {} results wait", waiting(&fleet));
         drop(order);
-        // Back before the next one. A kernel whose clock was set says that nobody disciplines it, so
-        // that the agent goes by the hub's time; it knows nothing of this clock.
+        // Back before the next one. A kernel whose clock was set says that nobody disciplines it,
+        // so that the agent goes by the hub's time; it knows nothing of this clock.
         fleet.set_clock(name, 0);
         std::thread::sleep(Duration::from_secs(2));
     }

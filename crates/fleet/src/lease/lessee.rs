@@ -150,8 +150,8 @@ impl Lessee {
     }
 
     /// When a waiting run tries again: after its wait, or once the holder that kept it off has not
-    /// renewed for so long that its key may be overwritten. A time that had come when the wait began
-    /// is none: then somebody else was faster.
+    /// renewed for so long that its key may be overwritten. A time that had come when the wait
+    /// began is none: then somebody else was faster.
     fn tries_at(&self, run: &Run, since: Stamp<Boot>, until: Stamp<Boot>) -> Stamp<Boot> {
         let sight = run.obstacle.as_ref().and_then(|obstacle| self.sights.get(&obstacle.key));
         let stands = sight.map(|sight| sight.since + self.timing.taken_over_after);

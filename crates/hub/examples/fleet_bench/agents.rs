@@ -71,7 +71,7 @@ impl Fleet {
                 if agent.plan.lock().unwrap().0 >= serial.unwrap_or(1) {
                     break;
                 }
-                // What came before it listened is on the bus. Not again and again: that would be load.
+                // What came before it listened is on the bus. Seldom: that is load too.
                 if wait.is_multiple_of(READ_EACH)
                     && let Some(entry) = agent.bus.read("plan", agent.name.as_str()).await.unwrap()
                 {
