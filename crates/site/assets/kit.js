@@ -166,16 +166,19 @@ export function folded(title, make) {
   return details;
 }
 
+/** The cause of an event or incident, unless its text says it already. */
+export const causeOf = ({ text, cause }) => (cause && text.includes(cause) ? "" : `Cause: ${cause ?? "not known yet"}. `);
+
 /** Events or incidents as a list. */
 export function timeline(rows) {
   return h("ul", { class: "timeline" }, rows.map((row) => {
     const at = row.at_ms ?? row.began_ms;
-    const width = row.at_high_ms ? Math.round((row.at_high_ms - row.at_low_ms) / 2) : 0;
+    const width = row.at_high_ms ? 1000 * Math.ceil((row.at_high_ms - row.at_low_ms) / 2000) : 0;
     const ended = row.began_ms === undefined ? "" : row.ended_ms ? `, for ${lasting(row.ended_ms - row.began_ms)}` : ", not over";
     return h("li", { class: row.began_ms !== undefined && !row.ended_ms && "open" },
       h("time", { datetime: new Date(at).toISOString() }, time(at), width ? ` (± ${lasting(width)})` : "", ended),
       h("p", {}, row.text),
-      row.cause ? h("p", { class: "soft" }, "Cause: ", row.cause) : null);
+      causeOf(row) && row.cause ? h("p", { class: "soft" }, causeOf(row)) : null);
   }));
 }
 

@@ -27,3 +27,6 @@ pub use loss::{LossDetector, PulseMinute};
 pub use season::Season;
 pub use trigger::{PulseBlock, Trigger};
 pub use windows::Windows;
+
+pub(crate) use score::QUEUEING_FLOOR_NS;
+pub(crate) use windows::UNKNOWN_SCALE;

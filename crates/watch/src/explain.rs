@@ -6,6 +6,7 @@
 mod cause;
 mod evidence;
 mod rules;
+mod waiting;
 
 pub use cause::{Cause, FactKind};
 pub use evidence::{
@@ -13,3 +14,4 @@ pub use evidence::{
     SignalState, Unchanged,
 };
 pub use rules::{Explanation, explain};
+pub use waiting::RoundTrips;

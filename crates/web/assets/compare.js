@@ -61,8 +61,8 @@ function answer(of) {
   return [
     h("h2", {}, "What differs"),
     h("p", {}, `${sentence}. ${way}`),
-    h("p", { class: "soft small" }, "Clear means: the middle halves of the values do not overlap. The smaller figures are these middle halves."),
-    table(`${of.target}: medians of A (${time(of.a.since_ms)} to ${time(of.a.until_ms)}) and B (${time(of.b.since_ms)} to ${time(of.b.until_ms)})`, [
+    of.signals.length > 0 && h("p", { class: "soft small" }, "Clear means: the middle halves of the values do not overlap. The smaller figures are these middle halves."),
+    of.signals.length > 0 && table(`${of.target}: medians of A (${time(of.a.since_ms)} to ${time(of.a.until_ms)}) and B (${time(of.b.since_ms)} to ${time(of.b.until_ms)})`, [
       ["signal", (row) => [SIGNALS[row.signal], h("br"), h("span", { class: row.verdict !== "unclear" ? "changed" : "soft small" }, `${{ higher: "▲ ", lower: "▼ ", unclear: "" }[row.verdict]}${words[row.verdict]}`)]],
       ["A", (row) => spread(row.a, row.unit), true],
       ["B", (row) => spread(row.b, row.unit), true],

@@ -1,6 +1,6 @@
 // All targets: what is free now, what is wrong, what happened.
 
-import { amount, ask, h, interval, lasting, link, median, s, said, timeline } from "./kit.js";
+import { amount, ask, causeOf, h, interval, lasting, link, median, s, said, timeline } from "./kit.js";
 
 export async function show(main) {
   const render = async () => {
@@ -66,7 +66,7 @@ function card(all, target, day, [kind, word]) {
   const old = age(available, all.at_ms);
   const fact = (name, value) => value && [h("dt", {}, name), h("dd", {}, said(value, value.unit))];
   const why = target.incident
-    ? [`${target.incident.text}. `, h("span", { class: "soft" }, `Cause: ${target.incident.cause ?? "not known yet"}; for ${lasting(all.at_ms - target.incident.began_ms)}.`)]
+    ? [`${target.incident.text.replace(/\.$/, "")}. `, h("span", { class: "soft" }, `${causeOf(target.incident)}For ${lasting(all.at_ms - target.incident.began_ms)}.`)]
     : target.alerts.map((alert) => `${alert.rule}: ${(alert.detail ?? alert.state).replace(/\.$/, "")}. `);
   const of = capacity && available ? `of ${said(capacity, capacity.unit)}` : "";
   const free = available && interval(available, available.unit);

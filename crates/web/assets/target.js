@@ -1,6 +1,6 @@
 // One target: what was free, what happened, the path; and the page of its paths.
 
-import { amount, ask, folded, h, interval, lasting, link, post, said, SIGNALS, time, timeline } from "./kit.js";
+import { amount, ask, causeOf, folded, h, interval, lasting, link, post, said, SIGNALS, time, timeline } from "./kit.js";
 import { chart, sum } from "./chart.js";
 import { heatmap } from "./heat.js";
 import { hops, pipe } from "./pipe.js";
@@ -22,8 +22,8 @@ export async function show(main, name) {
   document.title = `${name} - narrows watch`;
   const render = async () => {
     const [all, target] = await find(name);
-    // Before a target was followed nothing is there to see; five minutes are the least that a chart shows.
-    const since = Math.max(all.at_ms - RANGES[range], Math.min(target.added_ms, all.at_ms - HOUR / 12));
+    // Before a target was followed nothing is there to see; two minutes are the least that a chart shows.
+    const since = Math.max(all.at_ms - RANGES[range], Math.min(target.added_ms, all.at_ms - HOUR / 30));
     const query = { target: target.name, since, until: all.at_ms };
     const series = (signal) => ask("series", { ...query, signal, points: 900 });
     const [available, reverse, capacity, queueing, heat, events, incidents, paths] = await Promise.all([
@@ -78,7 +78,7 @@ function headline(all, target, word, events) {
   if (target.incident) {
     return h("div", { class: "note bad" },
       h("p", {}, h("strong", {}, "Incident: "), target.incident.text),
-      h("p", {}, `Cause: ${target.incident.cause ?? "not known yet"}. Since ${time(target.incident.began_ms)}, for ${lasting(all.at_ms - target.incident.began_ms)}.`));
+      h("p", {}, `${causeOf(target.incident)}Since ${time(target.incident.began_ms)}, for ${lasting(all.at_ms - target.incident.began_ms)}.`));
   }
   const last = events[0] ? ` Last event, ${time(events[0].at_ms)}: ${events[0].text}.` : "";
   if (word === "◌ starting") return h("p", { class: "note" }, "Followed for ", lasting(all.at_ms - target.added_ms), ": pulses and route come first, then the capacity, then the first available rate.");

@@ -16,9 +16,12 @@ use crate::summary::{Summary, by_interval};
 impl Reader {
     /// Round trips by time and size, in at most `columns` columns of a minute or more.
     pub fn heatmap(&self, target: TargetId, span: Span, columns: usize) -> Result<Heatmap> {
-        let (since, until) = (span.since.millis(), span.until.millis());
+        // Pulses are kept by the minute: columns hold whole ones, and lie where they were.
+        let minutes = |ms: i64| ms.div_euclid(MINUTES.interval);
+        let (since, until) = (minutes(span.since.millis()), span.until.millis());
         let columns = i64::try_from(columns.max(1)).unwrap_or(i64::MAX);
-        let interval = ((until.saturating_sub(since).max(1) - 1) / columns + 1).max(MINUTES.interval);
+        let interval = ((minutes(until.saturating_sub(1)).saturating_sub(since)) / columns + 1) * MINUTES.interval;
+        let since = since.saturating_mul(MINUTES.interval);
         self.ask(|connection| {
             let mut parts = Vec::new();
             for origin in pulse_origins(connection, target)? {

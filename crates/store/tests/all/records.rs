@@ -230,6 +230,10 @@ fn pulses_give_round_trips_loss_and_a_heat_map() {
     let map = reader.heatmap(target, span(0, 4 * MINUTE), 2).unwrap();
     assert_eq!((map.times, map.lost), (vec![at(0), at(2 * MINUTE)], vec![0.0, 0.5]));
     assert_eq!(map.counts.iter().map(|column| column.iter().sum::<u32>()).collect::<Vec<_>>(), [120, 60]);
+    // Columns lie where the minutes were, whenever somebody looks.
+    let map = reader.heatmap(target, span(MINUTE + 35_000, 4 * MINUTE - 20_000), 100).unwrap();
+    assert_eq!(map.times, [at(MINUTE), at(2 * MINUTE), at(3 * MINUTE)]);
+    assert_eq!(reader.heatmap(target, span(MINUTE - 1, 3 * MINUTE + 1), 3).unwrap().times, [at(0), at(2 * MINUTE)]);
     assert!(map.upper_ns[0] > 20_000_000 && *map.upper_ns.last().unwrap() > 25_900_000, "{:?}", map.upper_ns);
     assert_eq!(reader.newest(target).unwrap()[&Signal::LeastRoundTrip].at, at(2 * MINUTE));
 }

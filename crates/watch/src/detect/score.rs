@@ -55,7 +55,7 @@ pub(super) fn large(signal: Signal, level: f64) -> f64 {
 const WIDTH_90: f64 = 3.29;
 
 /// Queueing below this is noise of the hosts; it keeps the logarithm finite.
-const QUEUEING_FLOOR_NS: f64 = 1e5;
+pub(crate) const QUEUEING_FLOOR_NS: f64 = 1e5;
 
 /// Spread below this share of the level is never assumed.
 const LEAST_SHARE: f64 = 0.002;

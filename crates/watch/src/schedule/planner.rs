@@ -27,6 +27,8 @@ pub enum PathEvent {
     Moved,
     /// Something seems to have changed: gather evidence.
     Trigger,
+    /// A change was found: evidence for its cause is wanted.
+    Changed,
 }
 
 /// The schedule of all targets. What is known of each survives a restart through serde: see
@@ -163,11 +165,19 @@ impl Planner {
         let Some(plan) = self.targets.get_mut(&target) else { return };
         match event {
             PathEvent::Capacity(capacity) => plan.capacity_is(capacity),
-            PathEvent::CapacityExceeded | PathEvent::PathChanged => plan.capacity_due = true,
-            PathEvent::Moved => plan.moved(),
+            PathEvent::CapacityExceeded => plan.capacity_due = true,
+            PathEvent::PathChanged => {
+                plan.capacity_due = true;
+                plan.routes_anew(now);
+            }
+            PathEvent::Moved => {
+                plan.moved();
+                plan.routes_anew(now);
+            }
             PathEvent::Trigger => {
                 plan.incident.get_or_insert_with(|| Incident::new(now));
             }
+            PathEvent::Changed => plan.incident.get_or_insert_with(|| Incident::new(now)).changed(now),
         }
     }
 

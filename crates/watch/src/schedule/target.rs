@@ -58,6 +58,9 @@ pub struct TargetPlan {
     next_capacity: BootTime,
     /// Slices of the first minutes so far.
     first_slices: u32,
+    /// Routes of the first minutes so far.
+    #[serde(default)]
+    first_routes: u32,
     /// Capacities in a row that have no answer.
     capacity_failures: u32,
     /// The newest capacity was measured without the server.
@@ -97,6 +100,7 @@ impl TargetPlan {
             next_route: now,
             next_capacity: now.after(WEEK),
             first_slices: 0,
+            first_routes: 0,
             capacity_failures: 0,
             single_ended: false,
             night: None,
@@ -184,7 +188,11 @@ impl TargetPlan {
     pub(super) fn planned(&mut self, kind: JobKind, why: Why, now: BootTime, next: Duration) {
         match (why, kind) {
             (Why::Asked, _) => self.requested.retain(|one| *one != kind),
-            (Why::Base, _) => self.next_route = now.after(ROUTE_EVERY),
+            (Why::Base, _) => {
+                let is_first = self.first_routes < FIRST_ROUTES;
+                self.first_routes = self.first_routes.saturating_add(1).min(FIRST_ROUTES);
+                self.next_route = now.after(if is_first { FIRST_CADENCE } else { ROUTE_EVERY });
+            }
             (Why::Evidence, _) => {
                 if let Some(incident) = &mut self.incident {
                     incident.started(kind, now);
@@ -273,6 +281,12 @@ impl TargetPlan {
         self.backoff.ask_now();
     }
 
+    /// Nothing is known of the hops of this path. A queue is placed by what their round trips were
+    /// before it, so that some are needed soon.
+    pub(super) fn routes_anew(&mut self, now: BootTime) {
+        (self.first_routes, self.next_route) = (0, self.next_route.min(now.after(FIRST_CADENCE)));
+    }
+
     /// The server is asked soon, whatever it said last.
     pub(super) fn ask_server(&mut self, now: BootTime) {
         if !self.backoff.allows(now) {
@@ -287,6 +301,7 @@ impl TargetPlan {
         self.window.restart(now);
         self.backoff.answered();
         self.resume(now, jitter);
+        self.routes_anew(now);
     }
 
     /// Time of a slice.
@@ -414,11 +429,14 @@ const FIRST_SLICE: Duration = Duration::from_secs(10);
 const VERY_FIRST: u32 = 4;
 /// A large change is known as such from eight values on, by four more.
 const FIRST_SLICES: u32 = 12;
+/// Round trips to hops before a change, as many groups as any comparison needs, and some more.
+const FIRST_ROUTES: u32 = 9;
 /// Three in a minute leave room for the half more than usual that a slice may take.
 const FIRST_CADENCE: Duration = Duration::from_secs(20);
-/// A day of slices so far apart has 480: twelve more at its start are within what the cadence
-/// leaves of its share. Of a day with fewer, they would be missing at its end.
-const FIRST_ARE_CHEAP: Duration = Duration::from_secs(180);
+/// A day of slices so far apart has 432: twelve more at its start are within what the cadence
+/// leaves of its share. Of a day with fewer, they would be missing at its end. At 1 Gbit/s slices
+/// are about three minutes apart.
+const FIRST_ARE_CHEAP: Duration = Duration::from_secs(200);
 const LONGEST_CAPACITY_RETRY: Duration = Duration::from_secs(12 * 3600);
 const WEEK_S: u32 = 7 * 86_400;
 const WEEK: Duration = Duration::from_secs(7 * 86_400);

@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use narrows_units::Octets;
 use narrows_watch::Signal;
-use narrows_watch::detect::Change;
+use narrows_watch::detect::{Change, Side};
 use narrows_watch::explain::{Evidence, Interval, Neighbours, PathSignals, SignalChange, SignalState, Unchanged};
 use narrows_watch::schedule::TargetId;
 
 use super::host::Host;
-use super::subject::Subject;
+use super::subject::{MEASURED, Subject};
 
 /// All of it, about a change of one of the subjects.
 pub(super) fn of(
@@ -30,23 +30,25 @@ pub(super) fn of(
         own_traffic: link.and_then(|egress| host.own_traffic(&egress.interface, at)),
         neighbours: neighbours(subjects, id, &change),
         facts: subject.facts.iter().cloned().collect(),
-        facts_checked: subject.traced.is_some_and(|traced| traced > change.at_high),
+        facts_checked: subject.traced_at.is_some_and(|traced| traced > change.at_high),
         signals: signals(subject, &change),
-        hops: subject.hop_times.queueing(),
+        hops: subject.queueing_since(at),
         spent,
     })
 }
 
 fn signals(subject: &Subject, change: &Change) -> PathSignals {
-    let state = |signal: Signal| -> Option<SignalState> {
-        subject.readings.get(&signal)?;
+    let changed = |signal: Signal| -> Option<SignalState> {
         let near = |other: &&Change| other.signal == signal && are_near(other, change);
-        let other = subject.changes.iter().rev().find(near);
-        // Of a signal with next to no values nobody knows whether it changed.
-        let young = subject.monitor.learning(signal).is_some_and(|learning| learning.values < FEWEST);
-        let is_unknown = other.is_none() && young && signal != Signal::Capacity;
-        (!is_unknown).then(|| other.map(SignalChange::from).ok_or(Unchanged))
+        subject.changes.iter().rev().find(near).map(|other| Ok(SignalChange::from(other)))
     };
+    // Of a signal with next to no values since the change nobody knows whether it changed as well.
+    let unchanged = |signal: Signal| {
+        let young = subject.monitor.learning(signal).is_some_and(|learning| learning.values < FEWEST);
+        let (enough, young) = if signal == Signal::Capacity { (1, false) } else { (MEASURED, young) };
+        (!young && subject.measured_since(signal, change.at_high, enough)).then_some(Err(Unchanged))
+    };
+    let state = |signal: Signal| changed(signal).or_else(|| unchanged(signal));
     let available = match change.signal {
         Signal::AvailableReverse => state(Signal::AvailableReverse),
         _ => state(Signal::AvailableForward).or_else(|| state(Signal::AvailableReverse)),
@@ -55,8 +57,19 @@ fn signals(subject: &Subject, change: &Change) -> PathSignals {
         available,
         capacity: state(Signal::Capacity),
         least_round_trip: state(Signal::LeastRoundTrip),
-        queueing: state(Signal::Queueing),
+        queueing: queueing(subject, change, changed(Signal::Queueing)),
         loss: state(Signal::Loss),
+    }
+}
+
+/// The chart of the queueing has a value a minute. Single pulses say it sooner, and of this very
+/// change. What they miss, the chart may have found: bursts so rare that most pulses meet none.
+fn queueing(subject: &Subject, change: &Change, found: Option<SignalState>) -> Option<SignalState> {
+    let at = Interval { low: change.at_low, high: change.at_high };
+    match subject.pulses.wait_longer_since(at) {
+        Some(true) => Some(Ok(SignalChange { side: Side::Up, at })),
+        Some(false) => found.or(Some(Err(Unchanged))),
+        None => found,
     }
 }
 
@@ -104,7 +117,9 @@ const NEAR: Duration = Duration::from_secs(300);
 
 #[cfg(test)]
 mod tests {
-    use narrows_watch::detect::Side;
+    use std::ops::Range;
+
+    use narrows_watch::explain::HopQueueing;
     use narrows_watch::{Monitor, Observation, Reading, WallTime, Zone};
 
     use super::*;
@@ -160,18 +175,63 @@ mod tests {
         assert_eq!(explained, "shared segment (hop 10.0.0.2)");
     }
 
+    /// Pulses of so many blocks of ten seconds, of which nine in ten wait as long.
+    fn pulses(subject: &mut Subject, blocks: Range<i64>, wait_us: u64) {
+        for block in blocks {
+            let [low, high] = [block, block + 1].map(|block| WallTime::from_millis(block * 10_000));
+            let waits = (0..10).map(|pulse| if pulse == 0 { 0 } else { wait_us + pulse });
+            subject.pulses.take(Interval { low, high }, waits.map(|wait| Duration::from_micros(9000 + wait)));
+        }
+    }
+
     #[test]
-    fn a_signal_with_next_to_no_values_is_not_called_unchanged() {
+    fn pulses_tell_of_a_queue_before_its_chart_does() {
+        let at = Interval { low: change(100).at_low, high: change(100).at_high };
+        for (wait_us, expected) in [(400, Ok(SignalChange { side: Side::Up, at })), (20, Err(Unchanged))] {
+            let mut all = subjects();
+            let subject = all.get_mut(&TargetId::new(1)).unwrap();
+            pulses(subject, 582..594, 20);
+            pulses(subject, 600..603, wait_us);
+            assert_eq!(signals(subject, &change(100)).queueing, None, "half a minute is too short");
+            pulses(subject, 603..606, wait_us);
+            assert_eq!(signals(subject, &change(100)).queueing, Some(expected));
+        }
+    }
+
+    #[test]
+    fn a_signal_is_called_unchanged_where_it_was_measured_since() {
         let mut all = subjects();
         let subject = all.get_mut(&TargetId::new(1)).unwrap();
-        let mut queueing = |minute: i64| {
-            let reading = Reading::estimate(WallTime::from_millis(minute * 60_000), 1e6, 1e6, 1e6);
-            subject.readings.insert(Signal::Queueing, reading);
-            subject.monitor.observe(reading.at, Observation::Reading(Signal::Queueing, reading));
-            signals(subject, &change(100)).queueing
+        let mut measured = |signal: Signal, minute: i64| {
+            let reading = Reading::estimate(WallTime::from_millis(minute * 60_000), 9e6, 9e6, 9e6);
+            subject.reading(signal, reading);
+            subject.monitor.observe(reading.at, Observation::Reading(signal, reading));
+            signals(subject, &change(100)).of(signal)
         };
-        let states: Vec<_> = (1..=7).map(&mut queueing).collect();
+        let states: Vec<_> = (98..=104).map(|minute| measured(Signal::LeastRoundTrip, minute)).collect();
         assert!(states[..6].iter().all(Option::is_none) && states[6] == Some(Err(Unchanged)), "{states:?}");
+        // That of a week ago says nothing of today.
+        assert_eq!([99, 100].map(|minute| measured(Signal::Capacity, minute)), [None, None]);
+        assert_eq!(measured(Signal::Capacity, 101), Some(Err(Unchanged)));
+    }
+
+    /// Hops are compared with what they were before this change, not before one of this morning.
+    #[test]
+    fn a_queue_is_placed_by_traces_of_before_and_since() {
+        let mut all = subjects();
+        let subject = all.get_mut(&TargetId::new(1)).unwrap();
+        let mut traces = |seconds: Range<i64>, queue_us: u64| {
+            for second in seconds.step_by(5) {
+                let [low, high] = [second, second + 1].map(|second| WallTime::from_millis(second * 1000));
+                let round_trips = [vec![1_000_000; 3], vec![5_000_000, 5_000_000 + queue_us * 1000, 5_004_000]];
+                subject.traced(Interval { low, high }, &round_trips);
+            }
+            subject.queueing_since(Interval { low: change(100).at_low, high: change(100).at_high })
+        };
+        let rose = |hops: Vec<HopQueueing>| hops.iter().map(|hop| hop.rose).collect::<Vec<_>>();
+        assert_eq!(rose(traces(3000..3060, 900)), [None, None], "another incident");
+        assert_eq!(rose(traces(5800..5900, 4)), [None, None]);
+        assert_eq!(rose(traces(6010..6040, 400)), [Some(false), Some(true)]);
     }
 
     #[test]

@@ -34,7 +34,7 @@ pub(super) enum Asked {
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Heard {
     /// Ten seconds; how long nothing has been answered by its end.
-    Block { at: WallTime, block: PulseBlock, silent: Duration },
+    Block { at: WallTime, block: PulseBlock, round_trips: Vec<Duration>, silent: Duration },
     /// A minute.
     Minute(PulseMinute),
     /// One, when it was sent, and its round trip; `None` if no answer came in time.
@@ -88,7 +88,7 @@ pub(super) fn run(asked: &Receiver<Asked>, heard: impl Fn(TargetId, Heard) -> bo
             for closed in followed.collector.close(now) {
                 let message = match closed {
                     Closed::Minute(minute) => Heard::Minute(minute),
-                    Closed::Block { at, block, silent } => Heard::Block { at, block, silent },
+                    Closed::Block { at, block, round_trips, silent } => Heard::Block { at, block, round_trips, silent },
                 };
                 if !heard(*target, message) {
                     return;

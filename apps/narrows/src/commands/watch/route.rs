@@ -1,6 +1,6 @@
 //! Traces a route: three probes per hop, all of one flow.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::num::NonZeroU8;
 use std::sync::Arc;
@@ -138,70 +138,6 @@ pub(super) fn text(route: &Route) -> String {
     hops.join(" ")
 }
 
-/// Round trips to each hop: of the last hours, and since something was suspected.
-#[derive(Debug, Clone, Default)]
-pub(super) struct HopTimes {
-    usual: BTreeMap<usize, Vec<u64>>,
-    lately: BTreeMap<usize, Vec<u64>>,
-}
-
-impl HopTimes {
-    /// The route is another: nothing is known of its hops.
-    pub(super) fn clear(&mut self) {
-        *self = Self::default();
-    }
-
-    /// Suspicion: what comes now is compared with what came before.
-    pub(super) fn suspect(&mut self) {
-        self.settle();
-    }
-
-    /// What came lately is usual.
-    fn settle(&mut self) {
-        for (hop, times) in std::mem::take(&mut self.lately) {
-            keep(self.usual.entry(hop).or_default(), times);
-        }
-    }
-
-    pub(super) fn take(&mut self, traced: &Traced, suspected: bool) {
-        for (hop, times) in traced.round_trips_ns.iter().enumerate() {
-            let place = if suspected { &mut self.lately } else { &mut self.usual };
-            keep(place.entry(hop).or_default(), times.clone());
-        }
-    }
-
-    /// Whether round trips to each hop rose.
-    pub(super) fn queueing(&self) -> Vec<narrows_watch::explain::HopQueueing> {
-        let hops = self.lately.keys().chain(self.usual.keys()).max().map_or(0, |last| last + 1);
-        let rose = |hop: usize| {
-            let usual: Vec<f64> = self.usual.get(&hop)?.iter().map(|time| *time as f64).collect();
-            let lately: Vec<f64> = self.lately.get(&hop)?.iter().map(|time| *time as f64).collect();
-            if usual.len() < FEWEST || lately.len() < FEWEST {
-                return None;
-            }
-            let [most, middle] = [0.95, 0.5].map(|share| narrows_stat::quantile(&usual, share));
-            // More than a quarter of the probes waited longer than hardly any did before.
-            let late = narrows_stat::quantile(&lately, 0.75)?;
-            Some(late > most? + LEAST_NS.max(0.02 * middle?))
-        };
-        let number = |hop: usize| u8::try_from(hop + 1).unwrap_or(u8::MAX);
-        (0..hops).map(|hop| narrows_watch::explain::HopQueueing { hop: number(hop), rose: rose(hop) }).collect()
-    }
-}
-
-fn keep(all: &mut Vec<u64>, more: Vec<u64>) {
-    all.extend(more);
-    let surplus = all.len().saturating_sub(REMEMBERED);
-    all.drain(..surplus);
-}
-
-/// Of each hop, so many round trips: those of two hours.
-const REMEMBERED: usize = 72;
-/// Fewest that say something of a hop.
-const FEWEST: usize = 9;
-/// Differences below this are a host's.
-const LEAST_NS: f64 = 50_000.0;
-
 const PROBES: usize = 3;
 const AT_ONCE: u8 = 5;
 const MOST: u8 = 30;
@@ -256,24 +192,5 @@ mod tests {
         assert!(traced.is_lost());
         traced.trim();
         assert_eq!(traced.route.len(), 1);
-    }
-
-    #[test]
-    fn a_queue_is_seen_from_its_hop_on() {
-        let mut times = HopTimes::default();
-        let traced = |queue_us: u64, round: u64| Traced {
-            round_trips_ns: vec![
-                vec![1_000_000 + round * 1000; 3],
-                vec![5_000_000 + round * 1000 + queue_us * 1000; 3],
-            ],
-            ..Traced::default()
-        };
-        (0..20).for_each(|round| times.take(&traced(0, round), false));
-        times.suspect();
-        (0..5).for_each(|round| times.take(&traced(400, round), true));
-        let rose: Vec<Option<bool>> = times.queueing().iter().map(|hop| hop.rose).collect();
-        assert_eq!(rose, [Some(false), Some(true)]);
-        times.clear();
-        assert!(times.queueing().is_empty());
     }
 }

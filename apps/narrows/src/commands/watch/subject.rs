@@ -8,12 +8,11 @@ use narrows_net::host::Egress;
 use narrows_store::records;
 use narrows_units::{BitRate, Direction};
 use narrows_watch::detect::{Change, Route, Telling};
-use narrows_watch::explain::FactEvidence;
+use narrows_watch::explain::{FactEvidence, HopQueueing, Interval, RoundTrips};
 use narrows_watch::schedule::{Job, TargetSettings};
 use narrows_watch::{BootTime, ClockStep, Monitor, Reading, Signal, WallTime};
 
 use super::jobs::Work;
-use super::route::HopTimes;
 use super::settings::{Family, Target};
 
 /// One target.
@@ -30,13 +29,17 @@ pub(super) struct Subject {
     pub(super) bucket: Option<u64>,
     /// The newest value of each signal.
     pub(super) readings: BTreeMap<Signal, Reading>,
+    /// When the newest ones of each signal were measured that say something, oldest first.
+    measured: BTreeMap<Signal, VecDeque<WallTime>>,
     pub(super) changes: VecDeque<Change>,
     pub(super) facts: VecDeque<FactEvidence>,
     pub(super) route: Route,
-    pub(super) traced: Option<WallTime>,
+    pub(super) traced_at: Option<WallTime>,
     pub(super) path: Option<records::PathSeen>,
-    pub(super) hop_times: HopTimes,
-    pub(super) suspected_until: Option<BootTime>,
+    /// Of pulses; those beside our own jobs are left out.
+    pub(super) pulses: RoundTrips,
+    /// Of traces, by hop.
+    hops: Vec<RoundTrips>,
     pub(super) incident: Option<Incident>,
     pub(super) silent: bool,
     pub(super) server_gone: bool,
@@ -50,6 +53,8 @@ pub(super) struct Incident {
     pub(super) record: records::Incident,
     pub(super) first: Change,
     pub(super) newest: Change,
+    /// Its cause was asked for last.
+    pub(super) asked_at: BootTime,
 }
 
 impl Subject {
@@ -63,13 +68,14 @@ impl Subject {
             capacity: None,
             bucket: None,
             readings: BTreeMap::new(),
+            measured: BTreeMap::new(),
             changes: VecDeque::new(),
             facts: VecDeque::new(),
             route: Route::new(),
-            traced: None,
+            traced_at: None,
             path: None,
-            hop_times: HopTimes::default(),
-            suspected_until: None,
+            pulses: RoundTrips::default(),
+            hops: Vec::new(),
             incident: None,
             silent: false,
             server_gone: false,
@@ -153,7 +159,45 @@ impl Subject {
         }
         let facts = self.facts.iter_mut().flat_map(|fact| [&mut fact.at.low, &mut fact.at.high]);
         let readings = self.readings.values_mut().map(|reading| &mut reading.at);
-        step.shift(facts.chain(readings).chain(&mut self.traced));
+        let measured = self.measured.values_mut().flatten();
+        step.shift(facts.chain(readings).chain(measured).chain(&mut self.traced_at));
+        self.hops.iter_mut().chain([&mut self.pulses]).for_each(|trips| trips.clock_stepped(step));
+    }
+
+    /// A value of any signal.
+    pub(super) fn reading(&mut self, signal: Signal, reading: Reading) {
+        self.readings.insert(signal, reading);
+        if reading.usable() {
+            let times = self.measured.entry(signal).or_default();
+            times.push_back(reading.at);
+            times.drain(..times.len().saturating_sub(MEASURED));
+        }
+    }
+
+    /// Whether so many values of a signal, at most [`MEASURED`], were measured after a time.
+    pub(super) fn measured_since(&self, signal: Signal, at: WallTime, count: usize) -> bool {
+        let times = self.measured.get(&signal);
+        times.is_some_and(|times| times.iter().filter(|time| **time > at).count() >= count)
+    }
+
+    /// Round trips to each hop of a trace, nearest first.
+    pub(super) fn traced(&mut self, sent: Interval, round_trips: &[Vec<u64>]) {
+        let hops = self.hops.len().max(round_trips.len());
+        self.hops.resize_with(hops, RoundTrips::default);
+        for (hop, times) in self.hops.iter_mut().zip(round_trips) {
+            hop.take(sent, times.iter().map(|time| Duration::from_nanos(*time)));
+        }
+    }
+
+    /// Another route: nothing is known of its hops.
+    pub(super) fn forget_hops(&mut self) {
+        self.hops.clear();
+    }
+
+    /// Whether probes to each hop wait longer since a change.
+    pub(super) fn queueing_since(&self, change: Interval) -> Vec<HopQueueing> {
+        let rose = |(hop, trips): (u8, &RoundTrips)| HopQueueing { hop, rose: trips.wait_longer_since(change) };
+        (1..=u8::MAX).zip(&self.hops).map(rose).collect()
     }
 
     pub(super) fn changed(&mut self, change: Change) {
@@ -187,6 +231,8 @@ pub(super) fn is_another(known: &records::PathSeen, seen: &records::PathSeen) ->
     times(known) != times(seen)
 }
 
+/// No change is found with fewer values behind it.
+pub(super) const MEASURED: usize = 4;
 const REMEMBERED: usize = 16;
 const SILENCE_LIMIT: Duration = Duration::from_secs(30);
 

@@ -48,11 +48,8 @@ impl Engine {
         }
     }
 
-    /// Gathers evidence: routes at once, then capacity and hops.
+    /// Gathers evidence: routes at once, slices, then capacity and hops.
     fn suspect(&mut self, id: TargetId, now: Moment) {
-        let Some(subject) = self.subjects.get_mut(&id) else { return };
-        subject.hop_times.suspect();
-        subject.suspected_until = Some(now.boot.after(SUSPICION));
         self.planner.observe(id, now.boot, PathEvent::Trigger);
         self.ask_at = now.boot;
     }
@@ -64,7 +61,7 @@ impl Engine {
         let name = subject.target.name.clone();
         let (is_route, at) = (fact.kind == FactKind::Route, fact.at);
         if is_route {
-            subject.hop_times.clear();
+            subject.forget_hops();
         }
         let is_told = telling != Telling::Later;
         let is_another = if is_told { fact.before != fact.after } else { fact.kind == FactKind::Address };
@@ -100,7 +97,8 @@ impl Engine {
         let counts = matters && explanation.cause.deserves_alert();
         if counts {
             event.incident = self.incident(id, &change, &event, now);
-            self.suspect(id, now);
+            self.planner.observe(id, now.boot, PathEvent::Changed);
+            self.ask_at = now.boot;
         }
         self.event(&name, event);
         if counts {
@@ -142,6 +140,7 @@ impl Engine {
             },
             first: *change,
             newest: *change,
+            asked_at: now.boot,
         });
         incident.newest = *change;
         let is_back = change.signal == incident.first.signal && change.side != incident.first.side;
@@ -155,11 +154,20 @@ impl Engine {
         Some(number)
     }
 
+    /// Traces are in: they may place a queue. Each is little evidence, and people are told again of
+    /// another cause.
+    pub(super) fn traces_are_in(&mut self, id: TargetId, now: Moment) {
+        let incident = self.subjects.get_mut(&id).and_then(|subject| subject.incident.as_mut());
+        if incident.is_some_and(|incident| now.boot.since(incident.asked_at) >= ASKED_EVERY) {
+            self.cause_is_clearer(id, now);
+        }
+    }
+
     /// More evidence is in: an open incident may have another cause than it seemed.
     pub(super) fn cause_is_clearer(&mut self, id: TargetId, now: Moment) {
-        let Some(newest) = self.subjects.get(&id).and_then(|subject| Some(subject.incident.as_ref()?.newest)) else {
-            return;
-        };
+        let Some(incident) = self.subjects.get_mut(&id).and_then(|subject| subject.incident.as_mut()) else { return };
+        incident.asked_at = now.boot;
+        let newest = incident.newest;
         let Some((evidence, explanation)) = self.explained(id, newest, now) else { return };
         let Some(text) = self.text(id, &newest, &explanation) else { return };
         let Some(subject) = self.subjects.get_mut(&id) else { return };
@@ -202,7 +210,6 @@ impl Engine {
     }
 }
 
-/// Hops are compared with those of before for so long.
-const SUSPICION: Duration = Duration::from_secs(600);
+const ASKED_EVERY: Duration = Duration::from_secs(20);
 /// An incident without a further change for so long is over: what is so now is usual.
 const FORGOTTEN: Duration = Duration::from_secs(3600);

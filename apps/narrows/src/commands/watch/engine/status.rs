@@ -33,7 +33,7 @@ impl Engine {
         let jobs = Why::ALL.into_iter().filter(|why| *why != Why::Base);
         let spent: u64 = jobs.map(|why| self.planner.spent(id, now, why).count()).sum();
         let rules = self.rules.iter().map(|rule| (rule.name.clone(), self.alerts.is_firing(&rule.name, id)));
-        let path = subject.path.as_ref().zip(subject.traced);
+        let path = subject.path.as_ref().zip(subject.traced_at);
         Some(Status {
             ip_version: if address.to_canonical().is_ipv4() { 4 } else { 6 },
             cadence: forecast.cadence_time,

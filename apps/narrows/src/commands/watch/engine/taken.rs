@@ -7,11 +7,13 @@ use narrows_store::records::{Basis, PulseMinute, RunOutcome};
 use narrows_units::{BitRate, Octets, rounded};
 use narrows_watch::alert::Input;
 use narrows_watch::detect;
+use narrows_watch::explain::Interval;
 use narrows_watch::schedule::{JobEnd, JobKind, Outcome, PathEvent, TargetId, Why};
-use narrows_watch::{Claim, Moment, Observation, Reading, Signal};
+use narrows_watch::{Claim, Moment, Observation, Reading, Signal, WallTime};
 use uuid::Uuid;
 
 use super::super::jobs::{Done, Level};
+use super::super::pulses::collect::BLOCK;
 use super::super::pulses::{Asked, Heard};
 use super::super::readings;
 use super::super::route::Traced;
@@ -23,7 +25,10 @@ impl Engine {
         match heard {
             Heard::Minute(minute) => self.minute(id, minute, now),
             Heard::One { at, round_trip } => self.keep.pulse(id, at, round_trip),
-            Heard::Block { at, block, silent } => {
+            Heard::Block { at, block, round_trips, silent } => {
+                if let Some(subject) = self.subjects.get_mut(&id) {
+                    subject.pulses.take(Interval { low: at.before(BLOCK), high: at }, round_trips);
+                }
                 self.silent(id, silent, now);
                 self.observe(id, Observation::PulseBlock(block), at, now);
             }
@@ -56,7 +61,7 @@ impl Engine {
         now: Moment,
     ) {
         let Some(subject) = self.subjects.get_mut(&id) else { return };
-        subject.readings.insert(signal, reading);
+        subject.reading(signal, reading);
         self.keep.sample(id, signal, basis, readings::sample(&reading, run));
         self.lines.value((id, &subject.target.name), signal, (&reading, basis), self.keep.on_disk());
         if signal != Signal::Loss {
@@ -141,7 +146,7 @@ impl Engine {
             Outcome::Void | Outcome::Inconclusive => RunOutcome::Void,
             _ => RunOutcome::Failed,
         };
-        let number = run.id;
+        let (number, began) = (run.id, run.began);
         self.planner.ended(job.id, now.boot, JobEnd { octets: octets.map(Octets::new), outcome });
         if let Some(subject) = self.subjects.get_mut(&id).filter(|_| !running.void) {
             subject.bucket = bucket.after(subject.bucket);
@@ -158,13 +163,15 @@ impl Engine {
                 self.value(id, value, number, now);
             }
             if let Some(traced) = traced {
-                self.traced(id, traced, now);
+                self.traced(id, traced, began, now);
             }
         }
         self.look_at_server(id, now);
         // Evidence that was asked for is in.
-        if job.why == Why::Evidence && matches!(job.kind, JobKind::Capacity | JobKind::Hops) {
-            self.cause_is_clearer(id, now);
+        match job.kind {
+            JobKind::Capacity | JobKind::Hops if job.why == Why::Evidence => self.cause_is_clearer(id, now),
+            JobKind::Route if job.why == Why::Evidence => self.traces_are_in(id, now),
+            _ => {}
         }
     }
 
@@ -188,11 +195,10 @@ impl Engine {
         self.reading(id, signal, reading, (basis, Some(run)), now);
     }
 
-    fn traced(&mut self, id: TargetId, traced: Traced, now: Moment) {
+    fn traced(&mut self, id: TargetId, traced: Traced, began: WallTime, now: Moment) {
         let Some(subject) = self.subjects.get_mut(&id) else { return };
-        let suspected = subject.suspected_until.is_some_and(|until| now.boot < until);
-        subject.hop_times.take(&traced, suspected);
-        subject.traced = Some(now.wall);
+        subject.traced(Interval { low: began, high: now.wall }, &traced.round_trips_ns);
+        subject.traced_at = Some(now.wall);
         if let Some(address) = subject.address {
             let seen = traced.seen(now.wall, address, subject.egress.as_ref());
             if subject.path.as_ref().is_none_or(|path| subject::is_another(path, &seen)) {

@@ -20,6 +20,7 @@ pub(in super::super) enum Closed {
         /// Their end.
         at: WallTime,
         block: PulseBlock,
+        round_trips: Vec<Duration>,
         /// How long nothing has been answered by then.
         silent: Duration,
     },
@@ -122,11 +123,13 @@ impl Collector {
 
     fn block_of(&self, span: Span) -> Closed {
         let answers = self.within(span);
-        let times: Vec<f64> = answers.iter().flatten().map(|time| nanos_f64(*time)).collect();
+        let round_trips: Vec<Duration> = answers.iter().flatten().copied().collect();
+        let times: Vec<f64> = round_trips.iter().map(|time| nanos_f64(*time)).collect();
         let lost = u32::try_from(answers.len() - times.len()).unwrap_or(u32::MAX);
         Closed::Block {
             at: WallTime::from_millis((span.number + 1) * BLOCK_MS),
             block: PulseBlock { round_trip_ns: narrows_stat::quantile(&times, 0.95), lost },
+            round_trips,
             silent: self.last_answer.map_or(Duration::ZERO, |last| span.until.since(last)),
         }
     }
@@ -152,6 +155,8 @@ fn millis(time: Duration) -> i64 {
 }
 
 const BLOCK_MS: i64 = 10_000;
+/// The wall clock that a block covers.
+pub(in super::super) const BLOCK: Duration = Duration::from_secs(10);
 const MINUTE_MS: i64 = 60_000;
 
 /// Answers that take longer are none.
@@ -210,7 +215,7 @@ mod tests {
     /// End in s of the wall clock, losses, and seconds of silence.
     fn blocks(closed: &[Closed]) -> Vec<(i64, u32, u64)> {
         let block = |closed: &Closed| match closed {
-            Closed::Block { at, block, silent } => Some((at.millis() / 1000, block.lost, silent.as_secs())),
+            Closed::Block { at, block, silent, .. } => Some((at.millis() / 1000, block.lost, silent.as_secs())),
             Closed::Minute(_) => None,
         };
         closed.iter().filter_map(block).collect()

@@ -33,7 +33,8 @@ fn a_step_of_the_clock_ends_no_incident_and_is_no_silence() {
         assert_eq!(engine.ask_at, asked, "the schedule does not notice");
         let silence = Duration::from_secs(1);
         let block = PulseBlock { round_trip_ns: Some(20e6), lost: 0 };
-        engine.take(Message::Heard(target, Heard::Block { at: later(9050).wall, block, silent: silence }), later(9053));
+        let block = Heard::Block { at: later(9050).wall, block, round_trips: Vec::new(), silent: silence };
+        engine.take(Message::Heard(target, block), later(9053));
         let queue = change(Signal::Queueing, Side::Up, (150e3, 50e6), later(9060).wall);
         engine.changed(target, queue, later(9090));
         engine.look(later(9091));

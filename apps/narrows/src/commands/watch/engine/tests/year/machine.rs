@@ -275,7 +275,7 @@ fn begun(settings: &Settings, zone: &Zone, pen: &Pen, clocks: &Rc<Cell<Look>>) -
 
 fn heard_of(closed: Closed) -> Heard {
     match closed {
-        Closed::Block { at, block, silent } => Heard::Block { at, block, silent },
+        Closed::Block { at, block, round_trips, silent } => Heard::Block { at, block, round_trips, silent },
         Closed::Minute(minute) => Heard::Minute(minute),
     }
 }
