@@ -4,11 +4,11 @@ use narrows_units::{BitRate, Metric, Octets};
 
 use super::batches;
 use super::by_trains::uncertain;
-use super::mixed;
 use super::params::Preset;
 use super::rates::bit_rate;
 use super::sample::Phase;
 use super::session::{MethodRun, Pooled};
+use super::settled;
 use narrows_probe::outcome::{BoundKind, BucketFinding, Caveat, Confidence, Estimate, Finding, Limit, Ranged};
 use narrows_train::bucket::{self, BucketEvidence, TurningPoint};
 
@@ -55,7 +55,7 @@ pub(super) fn credible(session: &MethodRun, turning_point: &TurningPoint) -> boo
 fn is_of_two_links(session: &MethodRun, turning_point: &TurningPoint) -> bool {
     let wire = turning_point.sustained.as_f64() / session.ip_rate(1.0);
     let few = turning_point.depth_octets <= FEW_PACKETS * u64::from(session.full_size());
-    few && mixed::rate_between(session, wire).is_some()
+    few && settled::rate_between(session, wire).is_some()
 }
 
 /// The bucket's rate is what the path carries; what the link behind it carries is beside it.

@@ -7,20 +7,18 @@
 //! `x' = x² / (C + x)`: whatever their rate `r`, they come as if from one link of capacity `C'`.
 //!
 //! Their single gaps differ. On one link a packet's gap is that of the link, give or take what a
-//! timer is late by. Behind two, a packet follows the one before at once, at `C`, or with packets of
-//! others between; hardly one comes at the mean.
+//! timer is late by. Behind two, a packet follows the one before at once, at `C`, or with packets
+//! of others between; hardly one comes at the mean.
 
 use super::by_trains::uncertain;
 use super::rates::plain;
 use super::session::MethodRun;
-use super::settled;
 use narrows_probe::outcome::{Caveat, Estimate, Reason};
 
 /// The wire rate at which packets follow one another where nobody is between them, if the mean rate
-/// `wire` of the later parts of trains is that of packets with others between.
-pub(super) fn rate_between(session: &MethodRun, wire: f64) -> Option<f64> {
-    let mean_ns = settled::gap_ns(session, wire);
-    let gaps: Vec<f64> = settled::later_gaps(session).into_iter().map(|gap| gap / mean_ns).collect();
+/// `wire` of the later parts of trains is that of packets with others between. `gaps` are those of
+/// the later parts, in shares of the gap at that rate.
+pub(super) fn rate_between(wire: f64, gaps: &[f64]) -> Option<f64> {
     let share = |from: f64, to: f64| {
         gaps.iter().filter(|gap| (from..to).contains(*gap)).count() as f64 / gaps.len().max(1) as f64
     };

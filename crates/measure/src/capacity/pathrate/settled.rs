@@ -48,7 +48,7 @@ pub(super) fn corrected(session: &MethodRun, found: Result<Estimate, Reason>) ->
     if !contradicted {
         return found;
     }
-    if let Some(between) = mixed::rate_between(session, settled.rate) {
+    if let Some(between) = rate_between(session, settled.rate) {
         return mixed::estimate(session, settled.rate, between);
     }
     let error = settled.error.max(KNOWN * settled.rate);
@@ -102,14 +102,13 @@ fn rate(session: &MethodRun, gap_ns: f64) -> f64 {
     8e9 * f64::from(session.framing().wire_octets(u32::from(session.full_size()))) / gap_ns
 }
 
-/// The gap of full-size packets at that wire rate.
-pub(super) fn gap_ns(session: &MethodRun, rate: f64) -> f64 {
-    8e9 * f64::from(session.framing().wire_octets(u32::from(session.full_size()))) / rate
-}
-
-/// All gaps that count of trains of full-size packets that left back to back.
-pub(super) fn later_gaps(session: &MethodRun) -> Vec<f64> {
-    later_parts(session).iter().flat_map(|train| later(train.sample)).copied().collect()
+/// The rate of packets with nobody between, if others are between those of trains that settled at
+/// the wire rate.
+pub(super) fn rate_between(session: &MethodRun, wire: f64) -> Option<f64> {
+    let mean_ns = 8e9 * f64::from(session.framing().wire_octets(u32::from(session.full_size()))) / wire;
+    let trains = later_parts(session);
+    let gaps: Vec<f64> = trains.iter().flat_map(|train| later(train.sample)).map(|gap| gap / mean_ns).collect();
+    mixed::rate_between(wire, &gaps)
 }
 
 /// Where trains of full-size packets settled, if most agree. Those that bursts of others met are
