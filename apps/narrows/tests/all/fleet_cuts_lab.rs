@@ -129,8 +129,7 @@ fn clocks_that_are_set_by_an_hour_move_no_lease() {
     const HOUR: i64 = 3_600;
     let fleet = Fleet::with_clocks(2);
     ready(&fleet, 2);
-    for (name, seconds) in [("h0", HOUR), ("h0", -HOUR), ("h1", HOUR), ("h1", 0), ("h0", 0), ("hub", HOUR), ("hub", 0)]
-    {
+    for (name, seconds) in [("h0", HOUR), ("h0", -HOUR), ("h1", HOUR), ("hub", HOUR)] {
         let lost = fleet.own(0)["leases_lost"].clone();
         let order = loading(&fleet, 25);
         fleet.set_clock(name, seconds);
