@@ -145,12 +145,15 @@ impl Origin {
             // Finer rows are deleted first: hours stand for those.
             HOURS.floor(self.first_fine(connection)?.unwrap_or(i64::MAX))
         };
-        let hours_until = hours_until.clamp(since, until);
-        let mut found = self.stored(connection, HOURS, HOURS.floor(since), hours_until)?;
-        // The hour in which the time begins reaches into it.
-        for part in &mut found {
-            part.at = part.at.max(since);
+        let mut found = Vec::new();
+        // The hour in which the time begins reaches into it, if hours stand for it at all.
+        if hours_until > since {
+            found = self.stored(connection, HOURS, HOURS.floor(since), hours_until.min(until))?;
+            for part in &mut found {
+                part.at = part.at.max(since);
+            }
         }
+        let hours_until = hours_until.clamp(since, until);
         if !self.is_of_pulses {
             found.extend(sample_summaries(connection, self.series, hours_until, until)?);
             return Ok(found);

@@ -83,6 +83,7 @@ fn points_do_not_depend_on_roll_ups() {
         let mut all = Vec::new();
         for signal in [Signal::AvailableForward, Signal::LeastRoundTrip, Signal::Queueing, Signal::Loss] {
             all.push(series(signal, 0, 2 * HOUR, 1_000));
+            all.push(series(signal, 30 * MINUTE, 2 * HOUR, 1_000));
             all.push(series(signal, 0, 2 * HOUR, 24));
             all.push(series(signal, 0, 2 * HOUR, 2));
         }
