@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use crate::common::{Running, directory, free_port, narrows, run, text};
+use crate::common::{Running, directory, free_port, narrows, run};
 use crate::fleet_faults::fleet::{Part, within};
 
 fn read(path: &str) -> String {
