@@ -42,7 +42,7 @@ fn waiting(fleet: &Fleet) -> u64 {
 }
 
 #[test]
-#[ignore = "lab: needs namespaces, root, tc"]
+#[ignore = "soak: needs namespaces, root, tc"]
 fn a_fleet_that_is_cut_from_its_hub_stops_loading_and_loses_nothing() {
     let mut fleet = Fleet::apart(2, false);
     ready(&fleet, 2);
