@@ -110,7 +110,8 @@ pub(super) struct RunAccount {
     pub(super) few_batches: u32,
     pub(super) overflows: u32,
     pub(super) lossy: u32,
-    /// The highest rate at which trains arrived that overflowed a queue, bit/s.
+    /// The highest rate at which packets in front of a loss arrived, of trains that left faster,
+    /// bit/s.
     pub(super) overflow_rate: f64,
     /// Losses of trains that overflow no queue by themselves.
     pub(super) slow: SlowTrains,

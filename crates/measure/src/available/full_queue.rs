@@ -7,8 +7,9 @@
 //! A drop-tail queue that never runs empty lets all flows through in proportion to what they send:
 //! of a train at rate `r`, beside traffic of rate `x` on a link of capacity `C`, the share
 //! `C / (r + x)` comes through. So `sent / received = x / C + r / C`, which meets the axis at the
-//! load. Traffic that keeps step with the train takes more or less than its share; but whatever is
-//! free, slow trains that met a full queue received no less.
+//! load. Traffic that keeps step with the train takes more or less than its share. That does not
+//! matter for the top of the interval: a link that is full beside slow trains has nothing free but
+//! what these received.
 
 use narrows_probe::probes::TrainReport;
 use narrows_train::train_method::arrived_ns;

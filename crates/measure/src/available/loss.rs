@@ -6,42 +6,48 @@ use narrows_train::train_method::arrived_ns;
 use narrows_units::BitRate;
 
 /// Losses of one train; rates in bit/s.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Losses {
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Losses<'a> {
+    report: &'a TrainReport,
     pub(super) packets: usize,
     pub(super) lost: usize,
     /// In the second half, with what the sender's host dropped.
-    pub(super) late: usize,
+    late: usize,
     /// Packets in front of the first that was lost.
     pub(super) before: usize,
     /// Rate at which the train left; infinite if no time passed.
     pub(super) rate_sent: f64,
-    /// Rate at which those in front of the first loss arrived, if there are two.
-    pub(super) rate_before: Option<f64>,
-    /// Rate at which all arrived that did.
-    pub(super) rate_out: Option<f64>,
 }
 
-impl Losses {
-    pub(super) fn of(report: &TrainReport) -> Self {
-        let came = |rows: usize| {
-            let came = |row| Some((row, arrived_ns(row)?));
-            let rows: Vec<_> = report.arrivals.iter().take(rows).filter_map(came).collect();
-            let (first, last) = (rows.first()?, rows.last()?);
-            let bits: f64 = rows.iter().skip(1).map(|(row, _)| 8.0 * f64::from(row.ip_octets)).sum();
-            Some(bits * 1e9 / (last.1 - first.1) as f64).filter(|rate| rate.is_finite() && *rate > 0.0)
-        };
+impl<'a> Losses<'a> {
+    pub(super) fn of(report: &'a TrainReport) -> Self {
         let packets = report.arrivals.len();
-        let before = report.arrivals.iter().position(|row| arrived_ns(row).is_none()).unwrap_or(packets);
         Self {
+            report,
             packets,
             lost: report.lost_on_path(),
             late: lost_late(report),
-            before,
+            before: report.arrivals.iter().position(|row| arrived_ns(row).is_none()).unwrap_or(packets),
             rate_sent: report.departure_rate().map_or(f64::INFINITY, BitRate::as_f64),
-            rate_before: came(before),
-            rate_out: came(packets),
         }
+    }
+
+    /// Rate at which those in front of the first loss arrived, if there are two.
+    pub(super) fn rate_before(&self) -> Option<f64> {
+        self.rate_of(self.before)
+    }
+
+    /// Rate at which all arrived that did.
+    pub(super) fn rate_out(&self) -> Option<f64> {
+        self.rate_of(self.packets)
+    }
+
+    /// Rate at which those of the first rows arrived that did.
+    fn rate_of(&self, rows: usize) -> Option<f64> {
+        let mut came = self.report.arrivals.iter().take(rows).filter_map(|row| Some((row, arrived_ns(row)?)));
+        let (_, first) = came.next()?;
+        let (bits, last) = came.fold((0.0, first), |(bits, _), (row, at)| (bits + 8.0 * f64::from(row.ip_octets), at));
+        Some(bits * 1e9 / (last - first) as f64).filter(|rate| rate.is_finite() && *rate > 0.0)
     }
 
     /// Lost late, as by a queue that fills.
@@ -63,7 +69,7 @@ pub(super) struct SlowTrains {
 }
 
 impl SlowTrains {
-    pub(super) fn push(&mut self, losses: &Losses) {
+    pub(super) fn push(&mut self, losses: &Losses<'_>) {
         self.sent += losses.packets;
         self.lost += losses.lost;
     }

@@ -156,6 +156,9 @@ impl Machine {
     }
 
     fn send(&mut self, now: Stamp<Sender>) -> Step {
+        if let Some(step) = self.next_full(now) {
+            return step;
+        }
         let rate = self.rate.and_then(BitRate::from_bps_f64).unwrap_or(BitRate::ZERO);
         let id = TrainId(self.next_id);
         let train = if self.phase == Phase::Near && self.params.mode == Mode::Curve && rate != BitRate::ZERO {
@@ -479,7 +482,7 @@ impl Estimator for Machine {
         match event {
             Event::Started(facts) => self.start(now, facts),
             Event::Train(report) => self.train(now, &report),
-            Event::TimerFired => self.next_full(now).unwrap_or_else(|| self.send(now)),
+            Event::TimerFired => self.send(now),
             Event::Refused(refusal) => self.refused(now, refusal),
             Event::Stop(reason) => self.done(&Ending::Stopped(reason)),
             Event::Load(_) | Event::Transfer(_) | Event::Capture(_) => {

@@ -39,7 +39,7 @@ impl Machine {
 
     /// A head for a bucket of unknown depth that fills a queue, so that hardly any packet behind it
     /// comes through, is half as long from now on and never longer again. Whether there was one.
-    pub(super) fn shorten_head(&mut self, losses: &Losses) -> bool {
+    pub(super) fn shorten_head(&mut self, losses: &Losses<'_>) -> bool {
         let known = self.params.bucket_peak.is_some() || losses.before >= SHORTEST;
         let Some(octets) = self.params.bucket.filter(|_| self.emptying > 0 && !known) else { return false };
         self.deepest = octets / 2;

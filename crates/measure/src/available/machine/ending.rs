@@ -45,10 +45,7 @@ impl Machine {
 
     /// The next train, at that time.
     pub(super) fn wait_or_send(&mut self, now: Stamp<Sender>, until: Stamp<Sender>) -> Step {
-        if until > now {
-            return Step::Wait { until };
-        }
-        self.next_full(now).unwrap_or_else(|| self.send(now))
+        if until > now { Step::Wait { until } } else { self.send(now) }
     }
 
     /// The longest that a run may last is over at that time.

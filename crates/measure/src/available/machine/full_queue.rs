@@ -7,7 +7,7 @@ use narrows_units::{BitRate, Sender, Stamp};
 
 use super::super::answer::Ending;
 use super::Machine;
-use narrows_probe::probes::{Probe, Train, TrainId, TrainReport};
+use narrows_probe::probes::TrainReport;
 use narrows_probe::{Reason, Step};
 use narrows_train::train_method::whole_packets;
 
@@ -62,9 +62,6 @@ impl Machine {
         let rate = self.seen.max_rate.map_or(rate, |most| rate.min(most));
         let packets = whole_packets((LONGEST * rate / self.packet_bits()).clamp(PACKETS.0, PACKETS.1));
         let rate = BitRate::from_bps_f64(rate).unwrap_or(BitRate::ZERO);
-        let train = Train::at_rate(TrainId(self.next_id), packets, self.seen.packet_octets, rate);
-        self.next_id = self.next_id.wrapping_add(1);
-        self.train_began = now;
-        Some(Step::Send(Probe::Train(train)))
+        Some(self.send_even(now, packets, self.seen.packet_octets, rate))
     }
 }

@@ -115,7 +115,7 @@ impl Machine {
                 return Some(None);
             }
             if !self.shorten_head(&losses) && !self.slow_down(&losses) {
-                let through = losses.rate_out.unwrap_or(0.0) / losses.rate_sent;
+                let through = losses.rate_out().unwrap_or(0.0) / losses.rate_sent;
                 self.shrink(sent * self.packet_bits() * (1.0 - through.min(0.99)));
             }
             return Some(None);
@@ -131,8 +131,8 @@ impl Machine {
 
     /// Whether a queue could not take the train: it was lost late, or as a whole from some packet
     /// on while it came faster than any link before the queue lets it go.
-    fn overflowed(&mut self, losses: &Losses) -> bool {
-        let rate = losses.rate_before.filter(|rate| FASTER * rate < losses.rate_sent);
+    fn overflowed(&mut self, losses: &Losses<'_>) -> bool {
+        let rate = losses.rate_before().filter(|rate| FASTER * rate < losses.rate_sent);
         self.seen.overflow_rate = self.seen.overflow_rate.max(rate.unwrap_or(0.0));
         let fast = self.seen.carries().is_none_or(|carries| losses.rate_sent > FASTER * carries);
         if !fast {
@@ -143,7 +143,7 @@ impl Machine {
 
     /// A queue that does not hold the shortest of trains tells nothing of one that comes all at
     /// once: the next goes as fast as this one was carried, if that shows, else much slower.
-    fn slow_down(&mut self, losses: &Losses) -> bool {
+    fn slow_down(&mut self, losses: &Losses<'_>) -> bool {
         let slower = self.seen.carries().unwrap_or(losses.rate_sent / MUCH_FASTER);
         let slows = self.phase == Phase::Coarse && losses.before < SHORTEST && losses.rate_sent > FASTER * slower;
         if slows {

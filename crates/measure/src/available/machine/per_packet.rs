@@ -11,7 +11,7 @@ use super::super::answer::Ending;
 use super::super::train::analyse;
 use super::Machine;
 use narrows_probe::Step;
-use narrows_probe::probes::{Probe, Train, TrainId, TrainReport};
+use narrows_probe::probes::TrainReport;
 
 /// Turning points from this share of the sender's highest rate on may be a host's (ours).
 const NEAR_HOSTS: f64 = 0.5;
@@ -78,10 +78,7 @@ impl Machine {
         let octets = self.seen.packet_octets / 2;
         let rate = BitRate::from_bps_f64(MORE_PACKETS * self.available / 2.0).unwrap_or(BitRate::ZERO);
         let packets = (2 * self.packets).min(self.params.max_packets);
-        let train = Train::at_rate(TrainId(self.next_id), packets, octets, rate);
-        self.next_id = self.next_id.wrapping_add(1);
-        self.train_began = now;
-        Step::Send(Probe::Train(train))
+        self.send_even(now, packets, octets, rate)
     }
 
     /// Takes a train of half the size.

@@ -2,14 +2,15 @@
 
 use std::time::Duration;
 
-use narrows_units::BitRate;
+use narrows_units::{BitRate, Sender, Stamp};
 
 use super::super::params::Mode;
 use super::super::pooled::PooledEstimate;
 use super::super::sizes::{Allowed, FIRST_PACKETS, SHORTEST, Scale};
 use super::ending::FAIR;
 use super::{FLOOR, Machine, Phase};
-use narrows_probe::probes::{PacketPlan, Train, TrainId};
+use narrows_probe::Step;
+use narrows_probe::probes::{PacketPlan, Probe, Train, TrainId};
 use narrows_train::train_method::whole_packets;
 
 /// Rates of a curve's train, relative to the estimate, in shares of the path's rate.
@@ -28,6 +29,14 @@ const STOOD: f64 = 0.4;
 const FASTER: f64 = 2.0;
 
 impl Machine {
+    /// Sends a train of packets of one size at even gaps, with nothing in front of it.
+    pub(super) fn send_even(&mut self, now: Stamp<Sender>, packets: usize, octets: u16, rate: BitRate) -> Step {
+        let train = Train::at_rate(TrainId(self.next_id), packets, octets, rate);
+        self.next_id = self.next_id.wrapping_add(1);
+        self.train_began = now;
+        Step::Send(Probe::Train(train))
+    }
+
     /// Rates that grow geometrically from below the turning point to above it.
     pub(super) fn curve_train(&self, id: TrainId) -> Train {
         let scale = self.seen.scale().unwrap_or(self.available);

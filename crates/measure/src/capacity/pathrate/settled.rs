@@ -99,13 +99,18 @@ fn behind_bucket(session: &MethodRun, trains: &[Later<'_>]) -> Option<f64> {
 
 /// The wire rate of full-size packets that follow one another so.
 fn rate(session: &MethodRun, gap_ns: f64) -> f64 {
-    8e9 * f64::from(session.framing().wire_octets(u32::from(session.full_size()))) / gap_ns
+    wire_bits(session) * 1e9 / gap_ns
+}
+
+/// Bits of a full-size packet on the wire.
+fn wire_bits(session: &MethodRun) -> f64 {
+    8.0 * f64::from(session.framing().wire_octets(u32::from(session.full_size())))
 }
 
 /// The rate of packets with nobody between, if others are between those of trains that settled at
 /// the wire rate.
 pub(super) fn rate_between(session: &MethodRun, wire: f64) -> Option<f64> {
-    let mean_ns = 8e9 * f64::from(session.framing().wire_octets(u32::from(session.full_size()))) / wire;
+    let mean_ns = wire_bits(session) * 1e9 / wire;
     let trains = later_parts(session);
     let gaps: Vec<f64> = trains.iter().flat_map(|train| later(train.sample)).map(|gap| gap / mean_ns).collect();
     mixed::rate_between(wire, &gaps)
