@@ -1,4 +1,4 @@
-//! What the compose file and the chart start, started: their words are the program's, their probes
+//! What the compose file and the chart start: their words are the program's, their probes
 //! are answered, their ports are those of the services.
 
 use std::collections::BTreeMap;
@@ -76,7 +76,7 @@ fn containers_run_what_the_services_run() {
 
 #[test]
 #[ignore = "lab: processes in real time"]
-fn what_the_chart_starts_starts() {
+fn the_hub_of_the_chart_starts_and_its_agent_joins() {
     let home = directory();
     let (listen, port) = (format!("127.0.0.1:{}", free_port()), free_port().to_string());
     let (chart, agent) = (read("fleet/chart/templates/hub.yaml"), read("fleet/chart/templates/agent.yaml"));

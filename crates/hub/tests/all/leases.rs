@@ -11,6 +11,23 @@ use crate::world::{Agent, World, soon};
 const BUCKET: &str = "lease_1";
 const KEY: &str = "host.c";
 
+/// A hub that runs, and what is written to keys, as one of three agents hears it.
+struct Heard {
+    agents: [Agent; 3],
+    feed: Subscription,
+    running: tokio::task::JoinHandle<()>,
+}
+
+async fn heard(world: &World) -> Heard {
+    let agents = world.fleet(["a", "b", "c"]).await;
+    let hub = world.hub.clone();
+    let running = tokio::spawn(async move { hub.run().await });
+    let [_, b, _] = &agents;
+    let feed = b.bus.subscribe("lease.>").await.unwrap();
+    b.plan().await;
+    Heard { agents, feed, running }
+}
+
 /// The agent's lease of a key over a revision, as it would sign it.
 async fn lease(agent: &Agent, key: &str, after: u64) -> Vec<u8> {
     let credential = Credential { public_key: agent.key.public(), certificate: agent.plan().await.certificate };
@@ -36,11 +53,7 @@ async fn after(feed: &mut Subscription, last: u64) -> (u64, Vec<u8>) {
 #[tokio::test]
 async fn what_no_agent_signed_is_freed_and_audited() {
     let world = World::new().await;
-    let [a, b, _c] = world.fleet(["a", "b", "c"]).await;
-    let hub = world.hub.clone();
-    let running = tokio::spawn(async move { hub.run().await });
-    let mut feed = b.bus.subscribe("lease.>").await.unwrap();
-    b.plan().await;
+    let Heard { agents: [a, b, _c], mut feed, running } = heard(&world).await;
     let unsigned = format!("{{\"agent\":\"b\",\"run\":\"{}\"}}", Uuid::from_u128(7));
     let mut last = 0;
     // What the hub saw free needs no wait; it may not listen yet.
@@ -76,11 +89,7 @@ async fn what_no_agent_signed_is_freed_and_audited() {
 #[tokio::test]
 async fn a_key_whose_holder_is_gone_is_freed_after_15_s() {
     let world = World::new().await;
-    let [a, b, _c] = world.fleet(["a", "b", "c"]).await;
-    let hub = world.hub.clone();
-    let running = tokio::spawn(async move { hub.run().await });
-    let mut feed = b.bus.subscribe("lease.>").await.unwrap();
-    b.plan().await;
+    let Heard { agents: [a, _b, _c], mut feed, running } = heard(&world).await;
     // The hub may not listen yet: the next renewals reach it.
     let mut last = 0;
     for _ in 0..4 {
