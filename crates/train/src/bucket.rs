@@ -14,6 +14,7 @@
 
 mod bend;
 mod envelope;
+mod later;
 #[cfg(test)]
 mod tests;
 
@@ -21,7 +22,7 @@ use std::time::Duration;
 
 use narrows_units::{BitRate, rounded};
 
-pub use bend::{Bend, Course, course};
+pub use bend::{Bend, Course, Later, course};
 pub use envelope::{Passage, depth_octets, envelope};
 use narrows_probe::probes::TrainReport;
 
@@ -143,7 +144,8 @@ pub fn search_with(trains: &[TrainReport], params: &BucketSearchParams) -> Bucke
 pub fn of_courses(courses: &[Course], params: &BucketSearchParams) -> BucketEvidence {
     let bends: Vec<&Bend> = courses.iter().filter_map(|course| course.bend.as_ref()).collect();
     let fresh = refilled(courses, &bends);
-    let turning_point = agree(courses, &fresh, params).or_else(|| agree_on_rate(courses, params));
+    let turning_point =
+        agree(courses, &fresh, params).or_else(|| agree_on_rate(courses, params)).or_else(|| later::agree(courses));
     let highest = courses.iter().map(Course::fastest).fold(0.0, f64::max);
     let dry = courses
         .iter()

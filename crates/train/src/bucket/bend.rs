@@ -28,6 +28,22 @@ pub struct Course {
     pub fastest_bps: f64,
     /// Where it bends, if it does.
     pub bend: Option<Bend>,
+    /// How its later half went on, if it is long enough.
+    pub later: Option<Later>,
+}
+
+/// How the later half of a train went on.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Later {
+    /// Rate of the train's first quarter, bit/s.
+    pub began_bps: f64,
+    /// The highest rate of a quarter of its packets, bit/s: the bucket's, if it was empty by then,
+    /// [`Later::ours`] of which the train got.
+    pub rate_bps: f64,
+    /// As [`Bend::ours`], of that quarter.
+    pub ours: f64,
+    /// As [`Bend::steady`], of that quarter.
+    pub steady: bool,
 }
 
 /// Where a train bends.
@@ -94,6 +110,8 @@ const AT_ONCE: f64 = 1e18;
 /// Packets that must have arrived on either side of a bend (ours: a line through fewer is no line).
 const LEAST_BEFORE: usize = 3;
 pub(super) const LEAST_AFTER: usize = 8;
+/// Packets of a quarter that has a rate ("ours": one more or less is a tenth).
+const LEAST_QUARTER: usize = 10;
 /// Two lines must leave at most this share of the squares that one leaves.
 const SQUARES_LEFT: f64 = 0.2;
 /// Gaps this close to their median are the same ("ours").
@@ -131,6 +149,7 @@ pub fn course(report: &TrainReport, min_ratio: f64, clock_step: Duration) -> Opt
         departure_bps: departure_rate(report),
         fastest_bps: fastest(&points, beyond / span),
         bend: (sent.is_finite()).then(|| bend(report, &points, min_ratio, clock_step.as_secs_f64())).flatten(),
+        later: later(&points, clock_step.as_secs_f64()),
     })
 }
 
@@ -159,6 +178,23 @@ fn fastest(points: &[Point], mean: f64) -> f64 {
         }
     }
     most
+}
+
+/// The fastest of three quarters in the later half, each half over the one before.
+fn later(points: &[Point], tick: f64) -> Option<Later> {
+    let quarter = points.len() / 4;
+    if quarter < LEAST_QUARTER {
+        return None;
+    }
+    let rate = |part: &[Point]| {
+        let (first, last) = (part.first()?, part.last()?);
+        (last.time > first.time).then(|| 8.0 * (last.octets - first.octets) / (last.time - first.time))
+    };
+    let parts = [2 * quarter, 5 * quarter / 2, 3 * quarter].map(|begin| &points[begin..=begin + quarter - 1]);
+    let rated = parts.into_iter().filter_map(|part| Some((part, rate(part)?)));
+    let (part, rate_bps) = rated.max_by(|a, b| a.1.total_cmp(&b.1))?;
+    let (ours, steady) = share(part, rate_bps, tick);
+    Some(Later { began_bps: rate(&points[..quarter])?, rate_bps: rate_bps / ours, ours, steady })
 }
 
 fn departure_rate(report: &TrainReport) -> f64 {

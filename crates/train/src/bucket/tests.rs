@@ -264,3 +264,55 @@ fn a_host_that_slept_is_no_bucket() {
     let trains: Vec<TrainReport> = [0, 20, 30, 25, 0, 15].into_iter().map(asleep).collect();
     assert_eq!(envelope(&passages(&trains)), None);
 }
+
+/// A train of packets of 1500 octets that left one every 125 µs (96 Mbit/s) and arrived in four
+/// quarters of 40 packets, each at one rate.
+fn in_quarters(id: u32, mbps: [f64; 4]) -> Course {
+    let mut at = 5e6;
+    let arrivals = (0..160u32).map(|seq| {
+        at += 12e6 / mbps[seq as usize / 40];
+        Arrival {
+            seq,
+            departed: Stamp::from_nanos(i64::from(seq) * 125_000),
+            ip_octets: 1500,
+            fate: Fate::Received(Stamp::from_nanos(i64::from(id) * 1_000_000_000 + at as i64)),
+        }
+    });
+    let report = TrainReport {
+        id: TrainId(id),
+        arrivals: arrivals.collect(),
+        reordered: 0,
+        duplicates: 0,
+        local_drops: 0,
+        departed_by: StampSource::Simulated,
+        arrived_by: StampSource::Simulated,
+        pacing: PacingCheck::Kept,
+    };
+    course(&report, 1.1, Duration::ZERO).unwrap()
+}
+
+/// Bursts of others slow each train elsewhere, and two found the bucket empty.
+#[test]
+fn long_trains_that_go_on_at_one_rate_show_a_bucket() {
+    let trains =
+        [[93.0, 21.0, 40.0, 50.0], [94.0, 60.0, 50.0, 50.0], [39.0, 50.0, 50.0, 50.0], [50.0, 50.0, 50.0, 20.0]];
+    let courses: Vec<Course> = (0..).zip(trains).map(|(id, mbps)| in_quarters(id, mbps)).collect();
+    let found = later::agree(&courses).unwrap();
+    assert!(found.sustained.bps().abs_diff(50_000_000) < 500_000, "{found:?}");
+    assert!(found.peak.bps().abs_diff(93_500_000) < 1_000_000 && found.trains == 4 && found.ours == 1.0, "{found:?}");
+}
+
+/// Steady traffic slows trains from their first packet on; a train that goes on faster has met no
+/// bucket of that rate; three trains agree by chance.
+#[test]
+fn loaded_links_and_three_trains_show_no_bucket() {
+    let search = |trains: &[[f64; 4]]| {
+        let courses: Vec<Course> = (0..).zip(trains).map(|(id, mbps)| in_quarters(id, *mbps)).collect();
+        later::agree(&courses)
+    };
+    assert_eq!(search(&[[68.0; 4]; 6]), None);
+    let one = [93.0, 60.0, 50.0, 50.0];
+    assert!(search(&[one; 4]).is_some());
+    assert_eq!(search(&[one, one, one, one, [93.0, 93.0, 93.0, 70.0]]), None);
+    assert_eq!(search(&[one, one, one, [93.0, 40.0, 44.0, 41.0]]), None);
+}

@@ -33,6 +33,8 @@ pub(super) struct Adaptive {
     resume: Option<u32>,
     /// Trains that empty a bucket first were asked for, if they tell anything.
     looked_behind: bool,
+    /// Others send on the narrow link, so that long trains go no faster than it takes them.
+    loaded: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,6 +64,7 @@ impl Adaptive {
             can_check: true,
             resume: None,
             looked_behind: false,
+            loaded: false,
         }
     }
 
@@ -72,7 +75,7 @@ impl Adaptive {
         let busy = Duration::try_from_secs_f64(gap * (request.packets + 1) as f64 * 1e-9).unwrap_or(MOST_SPACING);
         let rounds =
             matches!(request.phase, Phase::Pairs | Phase::Trains | Phase::Filter | Phase::Pushed | Phase::Settle)
-                || request.phase.is_paced();
+                || (request.phase.is_paced() && !request.phase.is_bucket());
         let share = if rounds {
             session.params.utilisation
         } else {
@@ -87,7 +90,7 @@ impl Adaptive {
     pub(super) fn next(&mut self, session: &MethodRun, last: Option<Last>) -> Option<Request> {
         match last {
             // A bucket's train tells by its losses, too.
-            Some(Last { request, taken: Acceptance::Flawed(Flaw::Lost) }) if request.phase == Phase::Bucket => {
+            Some(Last { request, taken: Acceptance::Flawed(Flaw::Lost) }) if request.phase.is_bucket() => {
                 self.overflowed(session, request);
             }
             Some(Last { request, taken: Acceptance::Flawed(flaw) }) => self.again(request, flaw),

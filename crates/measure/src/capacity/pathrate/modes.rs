@@ -292,14 +292,37 @@ pub(super) fn trains_suffice(decision: &Decision) -> bool {
 /// Whether trains came slower than other traffic on a link of this IP-layer rate can make them: it
 /// leaves `r C / (r + x)`, which is at least half of C.
 pub(super) fn trains_too_slow(session: &MethodRun, ip_bps: f64) -> bool {
+    trains_rate(session).is_some_and(|trains| trains < SLOWEST_TRAINS * ip_bps)
+}
+
+/// Whether trains look as a bucket makes them beside other traffic: they came at nearly the
+/// IP-layer rate that was found, or most at one, or some at less than two thirds of the others'.
+pub(super) fn may_be_a_buckets(session: &MethodRun, found_bps: Option<f64>) -> bool {
+    let rates = session.rates(Phase::Trains);
+    let keep_up = |(trains, found): (f64, f64)| trains > KEEPING_UP * found;
+    let kept_up = trains_rate(session).zip(found_bps).is_some_and(keep_up);
+    let Some((deviation, rate)) = narrows_stat::mad(&rates).zip(narrows_stat::median(&rates)) else { return kept_up };
+    let slowest = rates.iter().copied().fold(rate, f64::min);
+    kept_up || (rates.len() >= LEAST_ALIKE && (deviation < ALIKE * rate || slowest * APART < rate))
+}
+
+/// The IP-layer rate of all trains together.
+fn trains_rate(session: &MethodRun) -> Option<f64> {
     let trains = session.rates(Phase::Trains);
     let found = if trains.is_empty() { session.rates(Phase::Preliminary) } else { trains };
     let time: f64 = found.iter().map(|rate| rate.recip()).sum();
-    !found.is_empty() && session.ip_rate(found.len() as f64 / time) < SLOWEST_TRAINS * ip_bps
+    (!found.is_empty()).then(|| session.ip_rate(found.len() as f64 / time))
 }
 
 /// Ours: half, less what a few trains may scatter.
 const SLOWEST_TRAINS: f64 = 0.45;
+/// Ours: others take less than a tenth where the sender is three times as fast as the link.
+const KEEPING_UP: f64 = 0.97;
+/// Ours, median of the deviations: 1.7 % behind a kernel's shaper of two rates; Poisson traffic
+/// that takes a third of a link makes it 3.4 %.
+const ALIKE: f64 = 0.025;
+const LEAST_ALIKE: usize = 4;
+const APART: f64 = 1.5;
 /// Ours: two in five pairs.
 const LARGE_MODE: f64 = 0.4;
 /// Ours: what leads by less is reported as [`narrows_probe::Caveat::Multimodal`].

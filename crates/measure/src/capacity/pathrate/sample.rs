@@ -39,10 +39,13 @@ pub(super) enum Phase {
     /// Trains behind packets that empty a bucket, paced at two rates (adaptive).
     SlowBehind,
     FastBehind,
+    /// Long trains that look for a token bucket beside other traffic, paced at the rate found
+    /// (adaptive).
+    PacedBucket,
 }
 
 impl Phase {
-    const ALL: [Self; 14] = [
+    const ALL: [Self; 15] = [
         Self::Lengths,
         Self::BatchTest,
         Self::Preliminary,
@@ -57,11 +60,17 @@ impl Phase {
         Self::Settle,
         Self::SlowBehind,
         Self::FastBehind,
+        Self::PacedBucket,
     ];
 
     /// Whether the sender paced its trains for what they are to show.
     pub(super) fn is_paced(self) -> bool {
-        matches!(self, Self::Check | Self::Between | Self::SlowBehind | Self::FastBehind)
+        matches!(self, Self::Check | Self::Between | Self::SlowBehind | Self::FastBehind | Self::PacedBucket)
+    }
+
+    /// Whether its trains look for a token bucket.
+    pub(super) fn is_bucket(self) -> bool {
+        matches!(self, Self::Bucket | Self::PacedBucket)
     }
 
     /// Whether its trains begin with packets that empty a bucket.

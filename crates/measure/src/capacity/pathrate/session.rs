@@ -73,8 +73,11 @@ impl MethodRun {
             self.behind.push(report.clone());
             return Acceptance::Sample;
         }
-        if !phase.is_some_and(Phase::is_paced) && !whole {
-            self.take_long(report);
+        match phase {
+            Some(Phase::PacedBucket) => self.take_course(report),
+            Some(phase) if phase.is_paced() => {}
+            _ if !whole => self.take_long(report),
+            _ => {}
         }
         if phase != Some(Phase::Filter) {
             return self.read(report, whole);
@@ -99,7 +102,14 @@ impl MethodRun {
         if one && report.arrivals.len() >= LONG {
             self.long.extend(Carried::of(report, arrived_ns));
         }
-        if one && report.arrivals.iter().all(|row| row.ip_octets == self.full_size()) {
+        if one {
+            self.take_course(report);
+        }
+    }
+
+    /// What a train says of a token bucket.
+    fn take_course(&mut self, report: &TrainReport) {
+        if report.arrivals.iter().all(|row| row.ip_octets == self.full_size()) {
             self.passages.extend(Passage::of(report));
         }
         if report.arrivals.len() >= LEAST_BENDING {

@@ -2,6 +2,7 @@
 
 use narrows_units::nanos_f64;
 
+use super::long::loaded_reach_octets;
 use super::{Adaptive, FAILED_TRAINS, LONGEST_SEEN, SMALLEST_IP_OCTETS, Stage, gap_ns, most_ns};
 use crate::capacity::pathrate::sample::Phase;
 use crate::capacity::pathrate::session::MethodRun;
@@ -59,13 +60,18 @@ impl Adaptive {
     }
 
     /// Long trains follow where nobody else is on the narrow link, where trains come slower than
-    /// other traffic makes them, or begin fast and end slow, all alike.
+    /// other traffic makes them, or begin fast and end slow, all alike. Where others are on the
+    /// link, and yet trains look like a bucket's, long ones go no faster than those came.
     fn finish_filter(&mut self, session: &MethodRun, said: Option<f64>, alone: bool) {
         let slow = said.is_some_and(|rate| modes::trains_too_slow(session, session.ip_rate(rate)));
         let bent = shape::sustained(session).is_some() || buckets::found(session).is_some();
         // Receivers that batch leave pairs that disagree, and paced trains as they were.
         let quiet = session.narrow_is_loaded(CHECKS) == Some(false);
-        if alone || quiet || slow || bent {
+        let octets = session.tally.octets + loaded_reach_octets(session);
+        let spent = octets > session.params.max_octets + SLACK_OCTETS || session.elapsed_ns() > most_ns(session);
+        let unclear = !spent && modes::may_be_a_buckets(session, said.map(|rate| session.ip_rate(rate)));
+        self.loaded = !(alone || quiet || slow || bent);
+        if !self.loaded || unclear {
             self.bucket(session, 0);
         } else {
             self.stage = Stage::ThreeRates;

@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use narrows_train::bucket::Course;
 use narrows_units::BitRate;
 
 use super::{Adaptive, MOST_SPACING, Stage, TRAIN_OCTETS, gap_ns, most_ns};
@@ -19,25 +20,32 @@ impl Adaptive {
         // more are needed.
         let enough = if is_quiet(session) { ALIKE } else { ALIKE_BESIDE_CROSS_TRAFFIC };
         let reported = search.turning_point.is_some_and(|turning_point| turning_point.trains >= enough);
-        let octets = reach_octets(session).min(session.params.bucket_octets);
+        let reach = if self.loaded { loaded_reach_octets(session) } else { reach_octets(session) };
+        let octets = reach.min(session.params.bucket_octets);
         // Of one that a host spoiled little is known: where nobody else sends, a straight train
         // excludes buckets of a fifth of its octets.
         let says_little = is_quiet(session) && search.bent == 0 && search.excluded_octets < octets / LITTLE;
         let none = session.of(Phase::Bucket).next().is_none();
         // Stamps that blur each train would spoil the next as well.
         let sharp = wire_rate(session).is_some_and(|wire| !by_trains::blurred(session, wire));
-        let spoiled = asked < SPOILED && sharp && (none || says_little);
-        let bends = search.bent > 0 || ended_slower(session);
+        let spoiled = asked < SPOILED && sharp && !self.loaded && (none || says_little);
+        let dry = asked < SPOILED && ran_dry(session).is_some();
+        let slower = if self.loaded { often_slower(session) } else { search.bent > 0 || ended_slower(session) };
+        let bends = slower || dry;
         let more = asked == 0 || spoiled || (bends && !reported && asked < BUCKET_TRAINS);
         let packets = usize::try_from(octets / u64::from(session.full_size().max(1))).unwrap_or(usize::MAX);
         let lasts_ns = gap_ns(session, session.full_size()).unwrap_or(0.0) * packets as f64;
         let late = session.of(Phase::Batches).next().is_some() && session.elapsed_ns() > most_ns(session) / 2.0;
         if !more || late || packets <= LEAST_REACH || lasts_ns > LONGEST_REACH_NS {
-            self.stage = Stage::Over;
+            self.stage = if std::mem::take(&mut self.loaded) { Stage::ThreeRates } else { Stage::Over };
             return;
         }
         self.stage = Stage::Bucket(asked + 1);
-        self.push(Phase::Bucket, packets.min(self.cap_of(session, BUCKET_OCTETS)) - 1, session.full_size());
+        let packets = packets.min(self.cap_of(session, BUCKET_OCTETS)) - 1;
+        match wire_rate(session).filter(|_| self.loaded) {
+            Some(wire) => _ = self.paced(session, Phase::PacedBucket, wire, packets),
+            None => self.push(Phase::Bucket, packets, session.full_size()),
+        }
     }
 
     /// A train that overflowed a queue goes once more, no faster than such a queue takes, where
@@ -59,9 +67,10 @@ impl Adaptive {
             _ => 0.0,
         };
         let fills = bent.iter().map(|(_, bend)| 1.2 * 8.0 * (bend.depth_octets + drained) / bend.sustained_bps);
+        let dry = ran_dry(session).map_or(0.0, |course| course.span_s);
         match request.phase {
-            Phase::Bucket => {
-                Duration::try_from_secs_f64(fills.fold(0.0, f64::max)).unwrap_or(MOST_SPACING).min(MOST_REFILL)
+            Phase::Bucket | Phase::PacedBucket => {
+                Duration::try_from_secs_f64(fills.fold(dry, f64::max)).unwrap_or(MOST_SPACING).min(MOST_REFILL)
             }
             _ => Duration::ZERO,
         }
@@ -197,6 +206,12 @@ fn reach_octets(session: &MethodRun) -> u64 {
     octets.max(least)
 }
 
+/// The same beside other traffic, where a short train may have bent for others.
+pub(super) fn loaded_reach_octets(session: &MethodRun) -> u64 {
+    let fast = wire_rate(session).is_some_and(|wire| wire > FAST_BPS);
+    if fast { FAST_REACH_OCTETS } else { SMALL_RUN_OCTETS / 2 }
+}
+
 /// Whether short trains agreed, and no rounds followed.
 fn is_quiet(session: &MethodRun) -> bool {
     session.of(Phase::Pairs).next().is_none()
@@ -208,6 +223,32 @@ fn ended_slower(session: &MethodRun) -> bool {
     let before = wire_rate(session).map_or(0.0, |wire| session.ip_rate(wire));
     let mut ends = session.of(Phase::Bucket).filter_map(|sample| sample.carried);
     is_quiet(session) && !batches::seen(session) && ends.any(|train| train.ended_bps() < SLOWER * before)
+}
+
+/// The last train that looked for a bucket, if it came slower than shorter ones did that left at
+/// the same rate, and yet straight: others, or the train before, may have emptied the bucket.
+fn ran_dry(session: &MethodRun) -> Option<&Course> {
+    let last = session.courses.last().filter(|course| course.bend.is_none())?;
+    let looked = |phase: Phase| session.of(phase).next().is_some();
+    let shorter = if looked(Phase::PacedBucket) { Phase::Check } else { Phase::Trains };
+    let rate = session.ip_rate(narrows_stat::median(&session.rates(shorter))?);
+    (is_long(last) && last.rate_bps < FAR_SLOWER * rate).then_some(last)
+}
+
+/// Whether most of the paced trains that looked for a bucket ended slower than they began, as a
+/// bucket makes all of them. Others' traffic slows one now and then.
+fn often_slower(session: &MethodRun) -> bool {
+    let long = session.courses.iter().filter(|course| is_long(course));
+    let (slower, all) = long.fold((0, 0), |(slower, all), course| {
+        let bent = course.bend.is_some_and(|bend| bend.sustained_bps < FAR_SLOWER * bend.peak_bps);
+        let ended = bent || course.later.is_some_and(|later| later.rate_bps < FAR_SLOWER * later.began_bps);
+        (slower + usize::from(ended), all + 1)
+    });
+    slower * 2 > all
+}
+
+fn is_long(course: &Course) -> bool {
+    course.octets >= FAST_REACH_OCTETS as f64 / 4.0
 }
 
 /// Octets of a train that bends in its middle where earlier ones did.
@@ -248,6 +289,8 @@ const BUCKET_OCTETS: u64 = 1_200_000;
 const BUCKET_TRAINS: usize = 6;
 /// As much as a bend loses at least.
 const SLOWER: f64 = 1.0 - LEAST_STEP;
+/// What makes a bucket beside others credible is two thirds; one train may be off by an eighth.
+const FAR_SLOWER: f64 = 0.75;
 /// Buckets of a share of its octets that a train excludes at least unless a host spoiled it.
 const LITTLE: u64 = 20;
 /// So many of them may be spoilt.
