@@ -96,6 +96,8 @@ pub(super) struct RunAccount {
     pub(super) buckets: BucketWatch,
     /// Each train emptied a bucket first.
     pub(super) bucket_known: bool,
+    /// Octets that the bucket lets through at once, if that was measured.
+    pub(super) bucket_octets: Option<u64>,
     pub(super) count: usize,
     pub(super) octets: u64,
     pub(super) sent: u64,

@@ -90,6 +90,14 @@ impl Busy {
         2.0 * self.paused < self.share && self.together > MOST_TOGETHER
     }
 
+    /// Share of the time for which a link of `bps` carried what a token bucket of these octets in
+    /// front of it let through of each burst before packets began to wait: all of the bucket, or
+    /// what it had filled up by since the burst before.
+    pub(crate) fn hidden_by(&self, octets: u64, bps: f64) -> f64 {
+        let each = 8.0 * octets as f64 / bps;
+        (self.bursts as f64 * each / self.time).min(1.0 - self.share).max(0.0)
+    }
+
     /// Whether `trains` of `seconds` together would have met pauses of a host, were packets held up
     /// by those.
     pub(crate) fn would_meet(&self, trains: usize, seconds: f64) -> bool {
@@ -295,6 +303,15 @@ mod tests {
     }
 
     /// Waits about the threshold, as even traffic makes them: no time counts twice.
+    #[test]
+    fn what_a_bucket_lets_through_of_bursts_is_busy_time_too() {
+        let busy = watch(1050, 35, 9_500).busy(5 * MS, THRESHOLD, FREE).unwrap();
+        // 50 kB are 4 ms of 100 Mbit/s.
+        assert!((busy.hidden_by(50_000, 1e8) - 4.0 / 35.0).abs() < 0.005, "{busy:?}");
+        // The bucket cannot have filled by more than what is left of the time.
+        assert!((busy.hidden_by(5_000_000, 1e8) + busy.share - 1.0).abs() < 1e-9, "{busy:?}");
+    }
+
     #[test]
     fn a_queue_that_comes_and_goes_keeps_the_link_busy_for_no_more_than_its_time() {
         let mut watch = Watch::default();

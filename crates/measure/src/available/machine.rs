@@ -105,6 +105,7 @@ impl Machine {
                 capacity: params.capacity,
                 narrow: params.narrow,
                 bucket_known: params.bucket.is_some(),
+                bucket_octets: params.bucket.filter(|_| params.bucket_peak.is_some()),
                 ..RunAccount::default()
             },
             phase: Phase::Coarse,

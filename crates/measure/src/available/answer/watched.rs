@@ -38,15 +38,27 @@ impl RunAccount {
         }
     }
 
-    /// What bursts took that small packets saw, where the narrow link carries `path`.
+    /// What bursts took that small packets saw, where the narrow link carries `path`. A token
+    /// bucket hides the begin of each: that of a full one is added, and the interval has room for
+    /// bursts that found it empty, and for those that it hid as a whole.
     fn taken(&self, trains: Outside, path: f64, busy: Busy) -> Bursts {
-        let of = (busy, self.hosts_paused(busy));
-        self.within_twice(bursts::taken(trains, (path, self.found_on()), of, SURE * FLOOR * path))
+        let hosts = self.hosts_paused(busy);
+        let hidden = self.bucket_octets.map_or(0.0, |octets| busy.hidden_by(octets, path));
+        let of = (Busy { share: busy.share + hidden, ..busy }, hosts);
+        let mut bursts = bursts::taken(trains, (path, self.found_on()), of, SURE * FLOOR * path);
+        bursts.halves = (bursts.halves.0 + hidden * path, bursts.halves.1 + hidden * path);
+        bursts.doubtful |= hidden > 0.0;
+        if self.is_in_doubt(busy) {
+            bursts.halves.1 = bursts.halves.1.max(bursts.load);
+            bursts.doubtful = true;
+        }
+        self.within_twice(bursts)
     }
 
-    /// Whether a pause of a host may have been what packets waited for.
+    /// Whether a pause of a host may have been what packets waited for. A bucket that is known to
+    /// be there hands over small packets in one moment as well, so that this is no sign of a host.
     fn hosts_paused(&self, busy: Busy) -> bool {
-        self.slept() || (busy.may_be_hosts() && !(busy.is_together() && self.ran(busy)))
+        self.slept() || (busy.may_be_hosts() && !(busy.is_together() && (self.bucket_known || self.ran(busy))))
     }
 
     /// Whether trains show that the receiving host ran: pauses as long and as many as packets
