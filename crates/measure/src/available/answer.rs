@@ -280,6 +280,9 @@ impl RunAccount {
             estimate = estimate.caveat(Caveat::FewSamples { samples });
             estimate.confidence = Confidence::Low;
         }
+        if bursts.by_watch {
+            estimate.interval = self.watched_time();
+        }
         if let Some(capacity) = self.capacity {
             estimate = estimate.caveat(Caveat::CapacityAssumed { capacity });
         }
@@ -437,7 +440,7 @@ impl RunAccount {
     }
 
     fn account(&self, mut estimate: Estimate, ending: &Ending) -> Estimate {
-        if let (Some(began), Some(ended)) = (self.began, self.ended) {
+        if let (None, Some(began), Some(ended)) = (estimate.interval, self.began, self.ended) {
             estimate.interval = Some(ended.since(began));
         }
         for caveat in self.caveats() {

@@ -1,5 +1,7 @@
 //! What small packets between the trains add to what the trains say.
 
+use std::time::Duration;
+
 use narrows_probe::{Confidence, Estimate};
 use narrows_units::{BitRate, Metric};
 
@@ -101,6 +103,13 @@ impl RunAccount {
         bursts
     }
 
+    /// The time for which small packets and trains went: the search was coarse at first, but small
+    /// packets saw others' bursts from the begin.
+    pub(super) fn watched_time(&self) -> Option<Duration> {
+        let began = self.trains.iter().map(|train| train.at).chain(self.began).min()?;
+        Some(self.ended?.since(began))
+    }
+
     /// What small packets say alone, where no train that met no burst reached the turning point.
     /// They say it of the narrow link's rate, so trains must have shown that: a host that was held
     /// up stamps the packets of a train in one moment, as if the path were fast.
@@ -115,6 +124,7 @@ impl RunAccount {
         let mut estimate = Estimate::ip_rate(Metric::AvailableIpCapacity, rate(available)?, rate(low)?, rate(high)?)
             .with("path_rate_bps", scale)
             .with("bursts_bps", bursts.load);
+        estimate.interval = self.watched_time();
         if bursts.doubtful {
             estimate.confidence = Confidence::Low;
         }
