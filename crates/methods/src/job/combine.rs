@@ -112,6 +112,20 @@ pub(super) fn cap_by(known: &Estimate, outcome: &mut Outcome) {
     }
 }
 
+/// A path carries at least what is available on it (RFC 5136 §2.3.5): a lower bound of the capacity
+/// below that rises to it. Trains of the search for available bandwidth may go faster than those
+/// that a host sends back to back.
+pub(super) fn raise_by(available: &Estimate, outcome: &mut Outcome) {
+    let Outcome::Estimated(capacity) = outcome else { return };
+    let bounded = capacity.verdict() == BoundKind::LowerBound;
+    let Some(least) = available.rate().map(|rate| rate.low).filter(|_| bounded) else { return };
+    capacity.adjust(|rate: &mut Ranged<BitRate>| {
+        rate.value = rate.value.max(least);
+        rate.low = rate.low.max(least);
+        rate.high = rate.high.max(least);
+    });
+}
+
 /// One answer from `trains` (whose interval is honest but may be wide) and `search` (whose interval
 /// is narrow and does not know its own bias): the mean of both weighted by their variances,
 /// relative to a path of `capacity`. If one of them claims no value, `trains` stand: where hosts
@@ -198,6 +212,22 @@ mod tests {
                 |(low, value, high)| Estimate::ip_rate(metric, rate(value), rate(low), rate(high)).into(),
             ),
             cost: Cost::default(),
+        }
+    }
+
+    /// What is free on a path passes it; a value of the capacity, or a higher bound, stands.
+    #[test]
+    fn a_path_carries_at_least_what_is_available() {
+        let rate = BitRate::from_mbps;
+        let of = |mbps| Estimate::ip_rate(Metric::IpCapacity, rate(mbps), rate(mbps), rate(mbps));
+        let available = Estimate::ip_rate(Metric::AvailableIpCapacity, rate(80), rate(75), rate(85));
+        for (capacity, expected) in
+            [(of(60).at_least(Limit::Sender), 75), (of(90).at_least(Limit::Sender), 90), (of(60), 60)]
+        {
+            let mut outcome = Outcome::from(capacity);
+            raise_by(&available, &mut outcome);
+            let found = outcome.estimate().and_then(Estimate::rate).unwrap();
+            assert_eq!((found.low, found.value), (rate(expected), rate(expected)));
         }
     }
 

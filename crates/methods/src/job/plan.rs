@@ -3,7 +3,7 @@
 use narrows_units::{BitRate, Delta, Direction, Metric, Octets, nanos};
 
 use super::Job;
-use super::combine::{cap_by, combine, taken_over};
+use super::combine::{cap_by, combine, raise_by, taken_over};
 use narrows_probe::Entry;
 use narrows_probe::outcome::{BoundKind, Estimate, Limit, Outcome, Ranged, Reason};
 use narrows_probe::progress::{Feed, PlannedStage};
@@ -86,6 +86,10 @@ fn available<W: World>(job: &mut Job<'_>, world: &mut W, feed: &dyn Feed) -> Res
     }
     if let Some(known) = job.known(Metric::IpCapacity) {
         cap_by(known, &mut best.outcome);
+    }
+    let capacity = job.entries.iter_mut().find(|entry| entry.metric == Metric::IpCapacity);
+    if let Some((capacity, available)) = capacity.zip(best.outcome.estimate()) {
+        raise_by(available, &mut capacity.outcome);
     }
     job.keep(best);
     Ok(())

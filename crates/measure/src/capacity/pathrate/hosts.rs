@@ -10,7 +10,14 @@ use narrows_probe::StampSource;
 use narrows_probe::outcome::{Caveat, Confidence, Estimate, Limit, Reason};
 
 pub(super) fn from_batches(session: &MethodRun) -> Result<Estimate, Reason> {
-    let rates = batches::rates(session).ok_or(Reason::ReceiveBatching)?;
+    let Some(rates) = batches::rates(session) else {
+        // No train of batches was sent where all came as they left: pauses of the sender bunch
+        // packets as well.
+        let rate = sender_rate(session).ok_or(Reason::ReceiveBatching)?;
+        let mut bound = plain(session, rate, rate, rate)?.at_least(Limit::Sender).caveat(Caveat::SenderLimited);
+        bound.confidence = Confidence::Low;
+        return Ok(bound);
+    };
     let period = std::time::Duration::from_secs_f64((rates.period_ns * 1e-9).max(0.0));
     let mark = |estimate: Estimate| {
         let mut estimate = estimate.caveat(Caveat::ReceiveBatching { period }).with("branch", "batches");
