@@ -84,12 +84,18 @@ impl BucketWatch {
 
     /// The estimate with what the trains say of buckets: [`Caveat::Shaped`] and low confidence
     /// where they agree on one, else how deep one would have gone unseen.
-    pub fn tell(&self, mut estimate: Estimate) -> Estimate {
+    pub fn tell(&self, estimate: Estimate) -> Estimate {
+        self.tell_beside_bursts(estimate, 1.0)
+    }
+
+    /// The same where bursts of others, which trains need not have met, leave this share of the
+    /// time, 0..1.
+    pub fn tell_beside_bursts(&self, mut estimate: Estimate, left: f64) -> Estimate {
         let search = self.search();
         if let Some(turning_point) = search.turning_point {
             estimate.confidence = Confidence::Low;
             estimate.limited_by = Limit::Shaper;
-            return within(estimate, &turning_point).caveat(Caveat::Shaped);
+            return within(estimate, &turning_point, left).caveat(Caveat::Shaped);
         }
         estimate.caveat(Caveat::BucketNotExcluded { deeper_than_octets: search.excluded_octets })
     }
@@ -97,13 +103,13 @@ impl BucketWatch {
 
 /// No more is available for long than what the bucket let through of the trains themselves, and
 /// less where others take tokens, too.
-fn within(mut estimate: Estimate, turning_point: &TurningPoint) -> Estimate {
+fn within(mut estimate: Estimate, turning_point: &TurningPoint, left: f64) -> Estimate {
     let got = |rate: BitRate| rate.scaled(turning_point.ours.clamp(0.0, 1.0)).unwrap_or(rate);
     let (low, high) = (got(turning_point.sustained_range.0), got(turning_point.sustained_range.1));
-    let shared = turning_point.uneven || turning_point.ours < 1.0;
+    let shared = turning_point.uneven || turning_point.ours < 1.0 || left < 1.0;
     estimate.adjust(|rate: &mut Ranged<BitRate>| {
         if rate.value > high {
-            rate.value = got(turning_point.sustained);
+            rate.value = got(turning_point.sustained).scaled(left).unwrap_or(BitRate::ZERO);
             rate.low = if shared { BitRate::ZERO } else { rate.low.min(low) };
             rate.high = high.max(rate.value);
             // What was a bound of the trains is none of what lasts.

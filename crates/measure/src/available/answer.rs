@@ -189,7 +189,7 @@ impl RunAccount {
             {
                 self.inconclusive(Reason::NotConverged)
             }
-            Some(estimate) => self.account(estimate, ending).into(),
+            Some(estimate) => self.account(estimate, ending, verdict.busy).into(),
             None => self.inconclusive(match (ending, verdict.pooled) {
                 (Ending::Flawed(reason) | Ending::Stopped(reason), None) => reason.clone(),
                 _ => Reason::NotConverged,
@@ -439,14 +439,16 @@ impl RunAccount {
         self.base_ns().map_or(0.0, |base| train.carried.sustained(base))
     }
 
-    fn account(&self, mut estimate: Estimate, ending: &Ending) -> Estimate {
+    fn account(&self, mut estimate: Estimate, ending: &Ending, busy: Option<Busy>) -> Estimate {
         if let (None, Some(began), Some(ended)) = (estimate.interval, self.began, self.ended) {
             estimate.interval = Some(ended.since(began));
         }
         for caveat in self.caveats() {
             estimate = estimate.caveat(caveat);
         }
-        estimate = if self.bucket_known { behind_bucket(estimate) } else { self.buckets.tell(estimate) };
+        let left = busy.map_or(1.0, |busy| 1.0 - busy.share.clamp(0.0, 1.0));
+        estimate =
+            if self.bucket_known { behind_bucket(estimate) } else { self.buckets.tell_beside_bursts(estimate, left) };
         if self.overflows > 0 {
             // A short queue, or a bucket that drops: nothing tells which.
             estimate.confidence = Confidence::Low;

@@ -64,6 +64,18 @@ fn what_a_bucket_let_through_is_no_bound() {
     assert!((19.9e6..20.1e6).contains(&rate.value.as_f64()), "{rate:?}");
 }
 
+/// Trains that met no burst got all tokens; bursts of others leave them three fifths of the time.
+#[test]
+fn bursts_leave_their_share_of_the_bucket() {
+    let mut watch = BucketWatch::default();
+    (0..6).for_each(|id| watch.take(&train(id, 90, 120.0, bucket)));
+    let rate = BitRate::from_bps;
+    let passed = Estimate::ip_rate(Metric::AvailableIpCapacity, rate(60_000_000), rate(59_000_000), rate(61_000_000));
+    let rate = watch.tell_beside_bursts(passed, 0.6).rate().expect("a rate");
+    assert!((11.9e6..12.1e6).contains(&rate.value.as_f64()), "{rate:?}");
+    assert!(rate.low == BitRate::ZERO && rate.high.as_f64() >= 20e6, "{rate:?}");
+}
+
 /// The receiver sees nothing for 5 ms from the same packet on, and then catches up at once; the
 /// path does, and catches up at the link's rate.
 #[test]
