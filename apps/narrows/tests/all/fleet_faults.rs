@@ -274,9 +274,10 @@ fn full_disks_of_nats_and_postgresql_cost_nothing_but_time() {
     fleet.postgres.as_mut().expect("there is PostgreSQL").kill();
     fleet.postgres.as_mut().expect("there is PostgreSQL").start();
     println!("PostgreSQL: all stored after {:.0} s", settle(&mut fleet).as_secs_f64());
-    // The bus's. NATS switches its streams off until it is started again.
+    // The bus's. NATS switches its streams off until it is started again. It ends with 1 when it is
+    // asked to.
     let nats = fleet.path("nats");
-    fleet.nats.as_mut().expect("there is NATS").end();
+    fleet.nats.as_mut().expect("there is NATS").kill();
     let own = Tmpfs::over(&nats, 600);
     fleet.nats.as_mut().expect("there is NATS").start();
     within("the bus is back", Duration::from_secs(240), || (0..2).all(|agent| fleet.own(agent)["spool_runs"] == 0));
