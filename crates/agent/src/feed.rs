@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use narrows_bus::Subscription;
-use narrows_fleet::message::{Order, Plan, Signed, Stored};
+use narrows_fleet::message::{Answer, Order, Plan, Signed};
 use serde::de::DeserializeOwned;
 use uuid::Uuid;
 
@@ -110,6 +110,9 @@ fn take_order(shared: &Shared, payload: &[u8]) {
                 shared.ordered.notify_one();
             }
         }
+        // This clock may be wrong. The hub answers the status that is on its way, and sends the
+        // order again.
+        Err(Refusal::Expired) if !shared.about().time.is_compared() => {}
         Err(refusal) => {
             shared.fault("order", Some(refusal.to_string()));
             let id = (refusal != Refusal::Signature).then(|| id_of(&signed)).flatten();
@@ -127,8 +130,18 @@ fn id_of(signed: &Signed) -> Option<Uuid> {
 
 fn take_stored(shared: &Shared, payload: &[u8]) {
     // What cannot be read frees nothing, and the next one says more.
-    if let Ok(stored) = parse::<Stored>(payload) {
+    let Ok(Answer { stored, time }) = parse::<Answer>(payload) else { return };
+    if !stored.ranges.is_empty() {
         shared.works(SPOOL, shared.spool().free(&stored));
+    }
+    // Nor does it tell the time.
+    if let Some(Ok(time)) = time.map(|signed| plan::time(&signed, &shared.joined)) {
+        let clock = &*shared.clock;
+        let mut about = shared.about();
+        about.time.answered(time.asked_ms, time.hub_ms, clock);
+        let complaint = about.time.complaint(clock);
+        drop(about);
+        shared.fault("clock", complaint);
     }
 }
 

@@ -21,6 +21,7 @@ pub async fn leave(state: &State, membership: &Membership, bus: &dyn Bus, versio
         plan_serial: last.as_ref().map_or(0, |last| last.plan_serial),
         clock_synchronised: false,
         clock_error_ms: 0,
+        clock_ahead_ms: None,
         spool_runs: last.as_ref().map_or(0, |last| last.spool_runs),
         spool_octets: last.as_ref().map_or(0, |last| last.spool_octets),
         spool_lost: last.as_ref().map_or(0, |last| last.spool_lost),

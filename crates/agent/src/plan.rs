@@ -6,7 +6,7 @@
 use narrows_bus::verifies;
 use narrows_fleet::config::loads;
 use narrows_fleet::keys::{Key, Name};
-use narrows_fleet::message::{Joined, Order, Plan, Signed};
+use narrows_fleet::message::{HubTime, Joined, Order, Plan, Signed};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
@@ -87,6 +87,13 @@ pub fn order(signed: &Signed, joined: &Joined, limits: &Limits, now_ms: i64) -> 
         return Err(Refusal::Limits("it costs more octets than the owner of this host allows a day".to_owned()));
     }
     Ok(order)
+}
+
+/// The hub's time in its answer to a status of this agent.
+pub(crate) fn time(signed: &Signed, joined: &Joined) -> Result<HubTime, Refusal> {
+    let time: HubTime = open(signed, joined, HubTime::SCHEMA)?;
+    of_us(&time.tenant, &time.agent, joined)?;
+    Ok(time)
 }
 
 fn open<T: DeserializeOwned>(signed: &Signed, joined: &Joined, schema: &str) -> Result<T, Refusal> {

@@ -32,6 +32,7 @@ pub(crate) async fn say(shared: &Shared, leaving: bool) {
     let status = Status { leaving, ..now(shared) };
     shared.works("status file", shared.state.keep_status(&status));
     let Ok(text) = serde_json::to_vec(&status) else { return };
+    shared.about().time.ask(status.at_ms, &*shared.clock);
     let sent = shared.bus.send(&format!("status.{}", shared.name()), text.into()).await;
     if sent.is_ok() {
         // The hub has heard of these; others may have come meanwhile.
@@ -44,6 +45,8 @@ fn now(shared: &Shared) -> Status {
     let clock = &*shared.clock;
     let error_ms = clock.error().map_or(0, |error| u64::try_from(error.as_millis()).unwrap_or(u64::MAX));
     let plan_serial = shared.plan.borrow().as_ref().map_or(0, |plan| plan.serial);
+    let complaint = shared.about().time.complaint(clock);
+    shared.fault("clock", complaint);
     let about = shared.about();
     Status {
         schema: Status::SCHEMA.to_owned(),
@@ -54,6 +57,7 @@ fn now(shared: &Shared) -> Status {
         plan_serial,
         clock_synchronised: synchronised(clock),
         clock_error_ms: error_ms,
+        clock_ahead_ms: about.time.ahead_ms(clock),
         spool_runs: waiting.runs,
         spool_octets: waiting.octets,
         spool_lost: waiting.lost,

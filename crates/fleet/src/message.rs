@@ -7,7 +7,7 @@
 //! | `status.<agent>` | agent, every 30 s | [`Status`] |
 //! | key `<agent>` of bucket `plan` | hub | [`Signed`] of a [`Plan`] |
 //! | `order.<agent>` | hub | [`Signed`] of an [`Order`] |
-//! | `stored.<agent>` | hub | [`Stored`] |
+//! | `stored.<agent>` | hub, also in answer to a status | [`Answer`] |
 //!
 //! Times are Unix time in whole milliseconds (`_ms`) of the hub's clock, rates bit/s, sizes octets.
 //! Unknown fields are ignored: agents may be older or newer than their hub. What changes the
@@ -25,4 +25,4 @@ pub use order::Order;
 pub use plan::{Directed, Peer, Plan, PlannedRun, ServerKey};
 pub use run::{Claim, Direction, Exit, Flag, Hop, Origin, Run, Value};
 pub use signed::Signed;
-pub use status::{Status, Stored};
+pub use status::{Answer, HubTime, Status, Stored};

@@ -8,6 +8,8 @@ const STATES = { joined: ["mark", "◌ joined"], online: ["good", "● online"],
 /** Whoever looks for trouble finds it first. */
 const URGENT = ["gone", "late", "joined", "online", "left", "revoked"];
 const PAGE = 50;
+/** Agents complain from here on. */
+const DIFFERS_MS = 2000;
 
 /** An agent that never spoke has joined, and that is all that is known of it. */
 const stateOf = (row) => (row.heard_ms === null && row.state !== "left" && row.state !== "revoked" ? "joined" : row.state);
@@ -55,7 +57,7 @@ function roster(all, revoked) {
       ["state", (row) => [h("span", { class: `badge ${STATES[stateOf(row)]?.[0] ?? "mark"}` }, STATES[stateOf(row)]?.[1] ?? row.state), h("div", { class: "soft small" }, row.heard_ms === null ? "not heard yet" : `heard ${ago(row.heard_ms, all.now_ms)}`)]],
       ["does", known((row) => [row.running ? "measures" : h("span", { class: "soft" }, "waits"), row.leases_lost > 0 && h("div", { class: "soft small" }, `${plural(row.leases_lost, "lease")} lost`)])],
       ["version", known((row) => row.version)],
-      ["clock", known((row) => [row.clock_synchronised ? "synchronised" : h("span", { class: "changed" }, "▲ not synchronised"), row.clock_error_ms > 0 && h("div", { class: "soft small" }, `within ${amount(row.clock_error_ms * 1e6, "ns")}`)])],
+      ["clock", known((row) => [row.clock_synchronised ? "synchronised" : h("span", { class: "changed" }, "▲ not synchronised"), Math.abs(row.clock_ahead_ms ?? 0) > DIFFERS_MS && h("div", { class: "changed" }, `▲ ${amount(Math.abs(row.clock_ahead_ms) * 1e6, "ns")} ${row.clock_ahead_ms > 0 ? "ahead of" : "behind"} the hub's`), row.clock_error_ms > 0 && h("div", { class: "soft small" }, `within ${amount(row.clock_error_ms * 1e6, "ns")}`)])],
       ["spool", known((row) => [row.spool_runs ? `${plural(row.spool_runs, "result")}, ${amount(row.spool_octets, "octets")}` : "empty", row.spool_lost > 0 && h("div", { class: "changed" }, `${row.spool_lost} lost`)])],
       ["plan", known((row) => [String(row.plan_serial), !row.plan_current && h("div", { class: "changed" }, "▲ not the newest")])],
       ["address", (row) => row.address],

@@ -147,3 +147,38 @@ fn clocks_that_are_set_by_an_hour_move_no_lease() {
     let lost: Vec<_> = (0..2).map(|agent| fleet.own(agent)["spool_lost"].clone()).collect();
     assert_eq!(lost, [0, 0]);
 }
+
+#[test]
+#[ignore = "lab: needs faketime"]
+fn a_clock_that_is_an_hour_off_is_told_within_a_minute_and_orders_are_carried_out() {
+    const HOUR: i64 = 3_600;
+    let fleet = Fleet::with_clocks(2);
+    ready(&fleet, 2);
+    // What stands below the agent; the hub answers a question a second.
+    let said = || {
+        std::thread::sleep(Duration::from_secs(1));
+        let status = fleet.ask(&["fleet", "status"]);
+        assert_eq!(status.status.code(), Some(0), "{status:?}");
+        let after = status.stdout.lines().skip_while(|line| !line.starts_with("h0 ")).skip(1);
+        after.take_while(|line| line.starts_with(' ')).map(ToOwned::to_owned).collect::<Vec<_>>().join("\n")
+    };
+    for (seconds, words) in [(HOUR, "clock: 1 h ahead of the hub's"), (-HOUR, "clock: 1 h behind the hub's")] {
+        fleet.set_clock("h0", seconds);
+        let mut last = String::new();
+        let took = within(words, MINUTE, || {
+            last = said();
+            last.contains(words)
+        });
+        println!("{seconds:+} s: told after {:.0} s", took.as_secs_f64());
+        assert!(took < MINUTE, "{took:?}");
+        assert!(last.contains("timedatectl"), "it says what to do: {last}");
+        let row = &fleet.status().expect("the hub answers")["agents"][0];
+        let ahead_ms = row["clock_ahead_ms"].as_i64().expect("it has compared them");
+        assert!(ahead_ms.abs_diff(seconds * 1_000) < 1_000, "{ahead_ms}");
+        fleet.carry_out(0, 1, "rtt");
+        fleet.carry_out(1, 0, "rtt");
+        fleet.carry_out(0, 1, "throughput -t 2");
+    }
+    fleet.set_clock("h0", 0);
+    within("it is right again", MINUTE, || !said().contains("clock: "));
+}

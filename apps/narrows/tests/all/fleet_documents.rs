@@ -126,6 +126,7 @@ fn messages_of_a_fleet_are_kept() {
         plan_serial: 3,
         clock_synchronised: true,
         clock_error_ms: 2,
+        clock_ahead_ms: None,
         spool_runs: 1,
         spool_octets: 2_100,
         spool_lost: 0,

@@ -3,6 +3,7 @@
 //! not wait for; it has the same suite as NATS.
 #![expect(clippy::unwrap_used, reason = "a test that cannot prepare has failed")]
 
+mod clocks;
 mod leases;
 mod memory;
 mod plans;

@@ -11,7 +11,9 @@ use narrows_bus::{Bus, Key, Subscription};
 use narrows_fleet::clock::Boot;
 use narrows_fleet::keys::Name;
 use narrows_fleet::lease::{Credential, GUARD, Holder, Place, certified, sealed};
-use narrows_fleet::message::{BusAddress, Hop, Joined, Order, Peer, Plan, Run, Signed, Status, Stored};
+use narrows_fleet::message::{
+    Answer, BusAddress, Hop, HubTime, Joined, Order, Peer, Plan, Run, Signed, Status, Stored,
+};
 use narrows_units::{Stamp, hex};
 use serde::Serialize;
 use serde_json::json;
@@ -284,6 +286,21 @@ impl World {
     pub(crate) async fn stored(&self, agent: &str, ranges: &[(u64, u64)]) {
         let text = serde_json::to_vec(&Stored { ranges: ranges.to_vec() }).unwrap();
         self.bus.send(&format!("stored.{agent}"), text.into()).await.unwrap();
+    }
+
+    /// Answers the next status of an agent with this time of the hub.
+    pub(crate) async fn answer(&self, statuses: &mut Subscription, hub_ms: i64) {
+        let status = until(statuses, |_| true).await;
+        let time = HubTime {
+            schema: HubTime::SCHEMA.to_owned(),
+            tenant: name("t"),
+            agent: status.agent.clone(),
+            asked_ms: status.at_ms,
+            hub_ms,
+        };
+        let answer = Answer { stored: Stored::default(), time: Some(self.sign(&time)) };
+        let text = serde_json::to_vec(&answer).unwrap();
+        self.bus.send(&format!("stored.{}", status.agent), text.into()).await.unwrap();
     }
 
     /// What the agent says of itself from now on.

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
+use super::Signed;
 use crate::keys::Name;
 
 /// How an agent is.
@@ -24,6 +25,9 @@ pub struct Status {
     pub clock_synchronised: bool,
     /// How far its clock may be off, as its kernel estimates.
     pub clock_error_ms: u64,
+    /// How far its clock is ahead of the hub's, as it measured; negative: behind.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clock_ahead_ms: Option<i64>,
     /// Results that wait in its spool.
     pub spool_runs: u64,
     /// Octets of them.
@@ -59,6 +63,37 @@ impl Status {
 pub struct Stored {
     /// Ranges of [`super::Run::seq`]: first, and first beyond. Sorted, apart from each other.
     pub ranges: Vec<(u64, u64)>,
+}
+
+/// The hub's answer to a status, on `stored.<agent>`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Answer {
+    /// What the record has.
+    #[serde(flatten)]
+    pub stored: Stored,
+    /// A [`HubTime`]; a hub of before leaves it out, and so do messages that answer nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub time: Option<Signed>,
+}
+
+/// What the hub's clock showed when a status came.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HubTime {
+    /// [`HubTime::SCHEMA`].
+    pub schema: String,
+    /// Whose fleet.
+    pub tenant: Name,
+    /// Whose status.
+    pub agent: Name,
+    /// [`Status::at_ms`] of it: whoever repeats an answer later answers nothing.
+    pub asked_ms: i64,
+    /// The hub's time.
+    pub hub_ms: i64,
+}
+
+impl HubTime {
+    /// The only schema so far.
+    pub const SCHEMA: &str = "narrows.time/1";
 }
 
 impl Stored {

@@ -136,6 +136,7 @@ impl Agent {
             plan_serial: self.plan.lock().unwrap().0,
             clock_synchronised: true,
             clock_error_ms: 1,
+            clock_ahead_ms: None,
             spool_runs: self.open.lock().unwrap().len() as u64,
             spool_octets: 0,
             spool_lost: 0,

@@ -1,7 +1,7 @@
 //! What agents say of themselves.
 
 use narrows_fleet::keys::Name;
-use narrows_fleet::message::Status;
+use narrows_fleet::message::{Answer, HubTime, Status, Stored};
 use narrows_record::{Agent, AgentState};
 
 use crate::error::{Error, Result};
@@ -37,7 +37,7 @@ impl Hub {
         let known = self.directory.get(&status.agent).filter(|agent| agent.state == AgentState::Member);
         let known = known.ok_or_else(|| Error::Missing(format!("member \"{}\"", status.agent)))?;
         self.record.heard(&status, now).await?;
-        let before = known.status.map(|last| last.faults).unwrap_or_default();
+        let before = known.status.as_ref().map(|last| last.faults.clone()).unwrap_or_default();
         for fault in status.faults.iter().filter(|fault| !before.contains(fault)) {
             // Plans and orders that this hub signed are good: somebody else sent it one.
             let Some((what, why)) = fault.split_once(": ") else { continue };
@@ -53,9 +53,9 @@ impl Hub {
             self.tell_agent(&agent);
         }
         // What the agent did not hear of may have been lost on the way: say it again.
-        if status.spool_runs > 0 {
-            self.send_stored(&status.agent).await;
-        }
+        let stored = known.stored;
+        let stored = if status.spool_runs > 0 { stored } else { Stored::default() };
+        self.answer(&status, stored, now).await;
         if status.leaving {
             return self.leave(&status.agent).await;
         }
@@ -71,6 +71,23 @@ impl Hub {
         if let Err(error) = self.bus.send(&format!("stored.{agent}"), payload.into()).await {
             // The plan and the next status say it too.
             tracing::debug!(%error, %agent, "not told what is stored");
+        }
+    }
+
+    /// Answers a status with what the record has, and with this hub's time.
+    async fn answer(&self, status: &Status, stored: Stored, now: i64) {
+        let time = HubTime {
+            schema: HubTime::SCHEMA.to_owned(),
+            tenant: self.tenant.clone(),
+            agent: status.agent.clone(),
+            asked_ms: status.at_ms,
+            hub_ms: now,
+        };
+        let answer = Answer { stored, time: Some(self.keys.signed(&time)) };
+        let payload = serde_json::to_vec(&answer).expect("numbers and texts");
+        if let Err(error) = self.bus.send(&format!("stored.{}", status.agent), payload.into()).await {
+            // The next status is answered too.
+            tracing::debug!(%error, agent = %status.agent, "a status was not answered");
         }
     }
 

@@ -38,6 +38,8 @@ pub(crate) struct AgentRow {
     plan_current: bool,
     clock_synchronised: bool,
     pub(crate) clock_error_ms: u64,
+    /// How far its clock is ahead of the hub's; negative: behind; null: it has not compared them.
+    clock_ahead_ms: Option<i64>,
     pub(crate) spool_runs: u64,
     pub(crate) spool_octets: u64,
     spool_lost: u64,
@@ -65,6 +67,7 @@ impl Hub {
             plan_current: self.serial_of(&agent.name) == Some(plan_serial),
             clock_synchronised: status.is_some_and(|status| status.clock_synchronised),
             clock_error_ms: status.map_or(0, |status| status.clock_error_ms),
+            clock_ahead_ms: status.and_then(|status| status.clock_ahead_ms),
             spool_runs: status.map_or(0, |status| status.spool_runs),
             spool_octets: status.map_or(0, |status| status.spool_octets),
             spool_lost: status.map_or(0, |status| status.spool_lost),

@@ -1,11 +1,11 @@
 //! Who belongs to a fleet.
 
 use narrows_bus::{Bus, Key, Permissions};
-use narrows_fleet::message::Join;
+use narrows_fleet::message::{Answer, HubTime, Join, Status};
 use narrows_hub::{Error, JoinToken};
 use narrows_record::AgentState;
 
-use crate::world::{BEGIN, World, name, request, until};
+use crate::world::{BEGIN, World, name, request, soon, until};
 
 fn refused(error: &Error) -> bool {
     matches!(error, Error::Record(narrows_record::Error::Token) | Error::Request(_))
@@ -123,4 +123,21 @@ async fn statuses_say_how_agents_are() {
     world.hear().await;
     assert_eq!(world.record.agents().await.unwrap().remove(0).state, AgentState::Left);
     assert!(world.hub.hear("status.a", &serde_json::to_vec(&a.status(1)).unwrap()).await.is_err());
+}
+
+/// By it an agent knows how far its clock is off, whatever its kernel says.
+#[tokio::test]
+async fn a_status_is_answered_with_the_hubs_time() {
+    let mut world = World::new().await;
+    let [a, ..] = world.fleet(["a", "b", "c"]).await;
+    let mut words = a.subscribe("stored").await;
+    let status = Status { at_ms: BEGIN - 3_600_000, clock_ahead_ms: Some(-3_600_000), ..a.status(1) };
+    a.say(&status).await;
+    world.hear().await;
+    let message = soon(words.next()).await.unwrap();
+    let answer: Answer = serde_json::from_slice(&message.payload).unwrap();
+    let signed = serde_json::to_vec(&answer.time.expect("it tells its time")).unwrap();
+    let time: HubTime = a.open(&signed).expect("the hub signed it");
+    assert_eq!((time.asked_ms, time.hub_ms, &time.agent), (status.at_ms, world.now(), a.name()));
+    assert_eq!((time.schema.as_str(), time.tenant), (HubTime::SCHEMA, name("default")));
 }

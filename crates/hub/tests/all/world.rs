@@ -242,6 +242,7 @@ impl Agent {
             plan_serial,
             clock_synchronised: true,
             clock_error_ms: 1,
+            clock_ahead_ms: None,
             spool_runs: 0,
             spool_octets: 0,
             spool_lost: 0,

@@ -16,6 +16,7 @@ fn status(agent: &str) -> Status {
         plan_serial: 7,
         clock_synchronised: true,
         clock_error_ms: 3,
+        clock_ahead_ms: None,
         spool_runs: 1,
         spool_octets: 2_000,
         spool_lost: 0,
