@@ -7,6 +7,7 @@ mod captures;
 mod fleet;
 mod host_pair;
 mod links;
+mod matrix;
 mod ns3;
 mod pacing;
 mod peers;
@@ -67,32 +68,23 @@ const ALL: [Comparison; 8] = [
     Comparison { name: "captures", title: "Captures", about: captures::ABOUT, run: captures::run },
 ];
 
+type Own = fn(&[String]) -> Result<bool>;
+
+/// What compares with nothing, and has a page or files of its own.
+const OWN: [(&str, Own); 5] =
+    [("watch", watch::run), ("fleet", fleet::run), ("agents", agents::run), ("matrix", matrix::run), ("ns3", ns3::run)];
+
 /// `[throughput|pacing|udp|tcp|traffic|sim|links|captures]`, `--rounds N` (default 3, and no less),
 /// `--seconds N` (default 5), `--short` (less of `throughput`: two minutes), `--write FILE` (of one
 /// comparison alone: its section of the page).
 ///
-/// `watch`, `fleet` and `agents` compare with nothing and have pages of their own. `ns3` makes the
-/// files anew against which a test of the simulator compares.
+/// `watch`, `fleet`, `agents` and `matrix` compare with nothing and have pages of their own.
+/// `ns3` makes the files anew against which a test of the simulator compares.
 pub(crate) fn run(args: &[String]) -> Result<bool> {
     if let Some((first, rest)) = args.split_first()
-        && first == "watch"
+        && let Some((_, own)) = OWN.iter().find(|(name, _)| first == name)
     {
-        return watch::run(rest);
-    }
-    if let Some((first, rest)) = args.split_first()
-        && first == "fleet"
-    {
-        return fleet::run(rest);
-    }
-    if let Some((first, rest)) = args.split_first()
-        && first == "agents"
-    {
-        return agents::run(rest);
-    }
-    if let Some((first, rest)) = args.split_first()
-        && first == "ns3"
-    {
-        return ns3::run(rest);
+        return own(rest);
     }
     let mut options = Options { rounds: 3, seconds: 5, short: false };
     let (mut only, mut file) = (None, None);

@@ -82,7 +82,7 @@ function quiet(silences, now, done) {
   }, () => "");
   const what = (row) => [row.rule && `alert ${row.rule}`, row.link && `link ${row.link}`, row.source && `from ${row.source}`, row.target && `to ${row.target}`].filter(Boolean);
   return [h("h2", {}, "Silences"), table("Nobody is told of these", [
-    ["silence", (row) => `${row.id}: ${list(what(row)) || "everything"}`],
+    ["silence", (row) => h("span", { class: "remark" }, `${row.id}: ${list(what(row)) || "everything"}`)],
     ["until", (row) => [when(row.ends_ms), h("div", { class: "soft small" }, row.begins_ms > now ? `from ${new Date(row.begins_ms).toLocaleString()}` : `for ${long(row.ends_ms - now)} more`)]],
     ["who", (row) => row.who],
     ["why", (row) => h("span", { class: "remark" }, row.reason)],

@@ -157,7 +157,7 @@ function slowest(of, metric) {
   known.sort((a, b) => sign * (a.value - b.value));
   if (known.length === 0) return [];
   return [h("h2", {}, METRICS[metric].worst), table("The first ten; 90 % intervals", [
-    ["pair", (cell) => (of.by === "site" ? `${cell.source} → ${cell.target}` : pairLink(cell.source, cell.target))],
+    ["pair", (cell) => (of.by === "site" ? h("span", { class: "pair" }, `${cell.source} → ${cell.target}`) : pairLink(cell.source, cell.target))],
     [named(metric), (cell) => said(cell, of.unit), true],
     ["interval", (cell) => range(cell, of.unit), true],
     ["how", (cell) => h("span", { class: "remark" }, cell.state === "inferred" ? `inferred ${cell.reason ?? ""}` : "measured")],

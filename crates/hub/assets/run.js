@@ -30,7 +30,7 @@ function values(run) {
   if (rows.length === 0) return h("p", {}, "It found no value.");
   return table("What the fleet keeps of it; 90 % intervals", [
     ["metric", (row) => named(row.metric)],
-    ["way", (row) => (row.direction === "reverse" ? `${run.target} → ${run.agent}` : `${run.agent} → ${run.target}`)],
+    ["way", (row) => h("span", { class: "pair" }, row.direction === "reverse" ? `${run.target} → ${run.agent}` : `${run.agent} → ${run.target}`)],
     ["value", (row) => h("b", {}, said(row, unitOf(row.metric))), true],
     ["interval", (row) => (row.claim === "inconclusive" ? "" : range(row, unitOf(row.metric))), true],
   ], rows);
@@ -56,5 +56,5 @@ function way(run, hops, words) {
 function evidence(run) {
   const link = h("p", {}, h("a", { href: `/api/v1/runs/${encodeURIComponent(run.id)}` }, "The same for programs (JSON)"));
   if (!run.evidence) return [h("h2", {}, "Evidence"), h("p", { class: "soft" }, "There is no document: the run did not end, or began more than 30 days ago."), link];
-  return [h("h2", {}, "Evidence"), ...report(run.evidence), link];
+  return [...report(run.evidence), link];
 }

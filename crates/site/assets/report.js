@@ -72,7 +72,7 @@ function evidence(metrics) {
     .filter(([, value]) => Array.isArray(value) && value.length > 3 && value.every((number) => typeof number === "number"))
     .map(([key, values]) => [row, key, values]));
   if (plots.length === 0) return null;
-  return folded(`Evidence: ${plots.length} lists of numbers`, () => h("div", { class: "two" }, plots.map(([row, key, values]) => {
+  return folded(`Evidence: ${plots.length} ${plots.length === 1 ? "list" : "lists"} of numbers`, () => h("div", { class: "two" }, plots.map(([row, key, values]) => {
     const [low, high] = [Math.min(...values), Math.max(...values)];
     const y = (value) => 58 - ((value - low) / (high - low || 1)) * 52;
     const points = values.map((value, n) => `${((n / (values.length - 1)) * 296 + 2).toFixed(1)},${y(value).toFixed(1)}`).join(" ");

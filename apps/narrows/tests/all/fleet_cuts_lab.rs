@@ -149,7 +149,7 @@ fn clocks_that_are_set_by_an_hour_move_no_lease() {
 }
 
 #[test]
-#[ignore = "lab: needs faketime"]
+#[ignore = "soak: needs faketime"]
 fn a_clock_that_is_an_hour_off_is_told_within_a_minute_and_orders_are_carried_out() {
     const HOUR: i64 = 3_600;
     let fleet = Fleet::with_clocks(2);

@@ -121,6 +121,17 @@ impl Tab {
 
     /// Shows a page at a width, light or dark, and waits until it is drawn.
     pub(crate) fn show(&mut self, url: &str, width: u32, dark: bool) {
+        self.navigate(url, width, dark);
+        let path = url.splitn(4, '/').nth(3).and_then(|rest| rest.split('?').next()).unwrap_or_default();
+        let ready =
+            format!("location.pathname === '/{path}' && document.querySelector('main')?.dataset.ready === 'yes'");
+        self.until(url, &ready);
+        // What is drawn by frames is drawn by then.
+        self.picture();
+    }
+
+    /// Goes to a page, and waits for nothing but its first octets.
+    pub(crate) fn navigate(&mut self, url: &str, width: u32, dark: bool) {
         let scheme = if dark { "dark" } else { "light" };
         let media = json!({ "features": [{ "name": "prefers-color-scheme", "value": scheme }] });
         self.call("Emulation.setEmulatedMedia", &media);
@@ -128,12 +139,6 @@ impl Tab {
         self.call("Emulation.setDeviceMetricsOverride", &size);
         let gone = self.call("Page.navigate", &json!({ "url": url }));
         assert!(gone["errorText"].is_null(), "{url}: {gone}");
-        let path = url.splitn(4, '/').nth(3).and_then(|rest| rest.split('?').next()).unwrap_or_default();
-        let ready =
-            format!("location.pathname === '/{path}' && document.querySelector('main')?.dataset.ready === 'yes'");
-        self.until(url, &ready);
-        // What is drawn by frames is drawn by then.
-        self.picture();
     }
 
     /// All of the page as PNG, base64.
