@@ -291,7 +291,7 @@ impl Adaptive {
     }
 
     fn after_round(&mut self, session: &MethodRun, done: u32) {
-        let spent = session.tally.octets >= session.params.max_octets
+        let spent = session.tally.octets >= most_octets(session)
             || done >= ROUNDS
             || session.elapsed_ns() > most_ns(session)
             || session.tally.failed >= FAILED_TRAINS;
@@ -299,6 +299,11 @@ impl Adaptive {
             self.stage = Stage::Batches(0);
         } else if spent || modes::settled(session, modes::PAIRS_PER_ROUND) {
             self.filter(session, 0);
+        } else if done == EARLY_ROUND && may_be_a_buckets(session) {
+            // It ends the run before pairs that disagree have spent what it may.
+            self.loaded = true;
+            self.resume = Some(done);
+            self.bucket(session, 0);
         } else if done == EARLY_ROUND {
             // Where few pairs come through undisturbed small ones tell sooner than more rounds do.
             self.resume = Some(done);
@@ -376,6 +381,19 @@ fn opened(session: &MethodRun) -> usize {
     session.of(Phase::Preliminary).filter(|sample| sample.open()).count()
 }
 
+/// Whether a bucket may have made the trains that came beside other traffic, and none was looked
+/// for.
+fn may_be_a_buckets(session: &MethodRun) -> bool {
+    let looked = session.of(Phase::PacedBucket).next().is_some();
+    !looked && session.narrow_is_loaded(1) != Some(false) && modes::may_be_a_buckets(session, None)
+}
+
+/// Octets after which no new round begins: a look for a bucket is paid for by one of them.
+fn most_octets(session: &MethodRun) -> u64 {
+    let looked = session.of(Phase::PacedBucket).next().is_some();
+    session.params.max_octets.saturating_sub(if looked { ROUND_OCTETS } else { 0 })
+}
+
 /// Time after which no new round begins, ns.
 fn most_ns(session: &MethodRun) -> f64 {
     MOST_NS.max(MOST_PACKETS * gap_ns(session, session.full_size()).unwrap_or(0.0))
@@ -402,6 +420,8 @@ const CELL_STEP: u16 = 24;
 /// No new round after this time, or after so many packet times where they are long.
 const MOST_NS: f64 = 6.5e9;
 const MOST_PACKETS: f64 = 2.5e3;
+/// What a round has at most, trains and checks.
+const ROUND_OCTETS: u64 = TRAIN_OCTETS;
 const CHECK_PACKETS: usize = 12;
 const BLUR: f64 = 0.04;
 const LONGEST_SEEN: usize = 6;

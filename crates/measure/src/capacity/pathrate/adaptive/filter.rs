@@ -3,7 +3,7 @@
 use narrows_units::nanos_f64;
 
 use super::long::loaded_reach_octets;
-use super::{Adaptive, FAILED_TRAINS, LONGEST_SEEN, SMALLEST_IP_OCTETS, Stage, gap_ns, most_ns};
+use super::{Adaptive, FAILED_TRAINS, LONGEST_SEEN, SMALLEST_IP_OCTETS, Stage, gap_ns, most_ns, most_octets};
 use crate::capacity::pathrate::sample::Phase;
 use crate::capacity::pathrate::session::MethodRun;
 use crate::capacity::pathrate::{PAIRS_PER_TRAIN, buckets, capprobe, modes, shape};
@@ -38,7 +38,7 @@ impl Adaptive {
         let spent = futile
             || done >= FILTERS
             || u64::from(done + 1) * octets > FILTER_OCTETS
-            || session.tally.octets + octets > session.params.max_octets + SLACK_OCTETS
+            || session.tally.octets + octets > most_octets(session) + SLACK_OCTETS
             || session.elapsed_ns() > FILTER_SHARE * most_ns(session)
             || session.tally.loss_ratio() > FILTER_LOSS
             || session.tally.failed >= FAILED_TRAINS;
@@ -67,11 +67,15 @@ impl Adaptive {
         let bent = shape::sustained(session).is_some() || buckets::found(session).is_some();
         // Receivers that batch leave pairs that disagree, and paced trains as they were.
         let quiet = session.narrow_is_loaded(CHECKS) == Some(false);
+        let looked = session.of(Phase::PacedBucket).next().is_some();
         let octets = session.tally.octets + loaded_reach_octets(session);
-        let spent = octets > session.params.max_octets + SLACK_OCTETS || session.elapsed_ns() > most_ns(session);
-        let unclear = !spent && modes::may_be_a_buckets(session, said.map(|rate| session.ip_rate(rate)));
+        let octets_spent = octets > session.params.max_octets + SLACK_OCTETS;
+        let spent = octets_spent || session.elapsed_ns() > FILTER_SHARE * most_ns(session);
+        let found = said.map(|rate| session.ip_rate(rate));
+        let unclear = !looked && !spent && modes::may_be_a_buckets(session, found);
         self.loaded = !(alone || quiet || slow || bent);
-        if !self.loaded || unclear {
+        // One look is enough where it showed no bend.
+        if (!self.loaded && (bent || !looked)) || unclear {
             self.bucket(session, 0);
         } else {
             self.stage = Stage::ThreeRates;

@@ -3,10 +3,10 @@
 
 use std::time::Duration;
 
-use narrows_train::bucket::Course;
-use narrows_units::BitRate;
+use narrows_train::bucket::{Bend, Course};
+use narrows_units::{BitRate, rounded};
 
-use super::{Adaptive, MOST_SPACING, Stage, TRAIN_OCTETS, gap_ns, most_ns};
+use super::{Adaptive, EARLY_ROUND, MOST_SPACING, Stage, TRAIN_OCTETS, gap_ns, most_ns};
 use crate::capacity::pathrate::sample::Phase;
 use crate::capacity::pathrate::session::MethodRun;
 use crate::capacity::pathrate::{Request, answer, batches, behind, buckets, by_trains, hosts, settled, three_rates};
@@ -37,7 +37,7 @@ impl Adaptive {
         let lasts_ns = gap_ns(session, session.full_size()).unwrap_or(0.0) * packets as f64;
         let late = session.of(Phase::Batches).next().is_some() && session.elapsed_ns() > most_ns(session) / 2.0;
         if !more || late || packets <= LEAST_REACH || lasts_ns > LONGEST_REACH_NS {
-            self.stage = if std::mem::take(&mut self.loaded) { Stage::ThreeRates } else { Stage::Over };
+            self.after_bucket(session);
             return;
         }
         self.stage = Stage::Bucket(asked + 1);
@@ -45,6 +45,21 @@ impl Adaptive {
         match wire_rate(session).filter(|_| self.loaded) {
             Some(wire) => _ = self.paced(session, Phase::PacedBucket, wire, packets),
             None => self.push(Phase::Bucket, packets, session.full_size()),
+        }
+    }
+
+    /// Beside others a run goes on where it was, unless a bucket was found.
+    fn after_bucket(&mut self, session: &MethodRun) {
+        let loaded = std::mem::take(&mut self.loaded);
+        match self.resume.take().filter(|_| loaded) {
+            _ if buckets::found(session).is_some() => self.stage = Stage::Over,
+            Some(EARLY_ROUND) => {
+                self.resume = Some(EARLY_ROUND);
+                self.filter(session, 0);
+            }
+            Some(round) => self.round(session, round),
+            None if loaded => self.stage = Stage::ThreeRates,
+            None => self.stage = Stage::Over,
         }
     }
 
@@ -206,10 +221,14 @@ fn reach_octets(session: &MethodRun) -> u64 {
     octets.max(least)
 }
 
-/// The same beside other traffic, where a short train may have bent for others.
+/// The same beside other traffic: a first train may have bent for others, so that those that follow
+/// are as long unless it bent early.
 pub(super) fn loaded_reach_octets(session: &MethodRun) -> u64 {
     let fast = wire_rate(session).is_some_and(|wire| wire > FAST_BPS);
-    if fast { FAST_REACH_OCTETS } else { SMALL_RUN_OCTETS / 2 }
+    let most = if fast { FAST_REACH_OCTETS } else { SMALL_RUN_OCTETS / 2 };
+    let long = session.courses.iter().filter(|course| is_long(course));
+    let shown = long.filter_map(|course| course.bend).map(|bend| bend_octets(&bend)).reduce(f64::max);
+    shown.map_or(most, |shown| rounded(shown).clamp(SMALL_RUN_OCTETS / 2, most))
 }
 
 /// Whether short trains agreed, and no rounds followed.
@@ -254,10 +273,12 @@ fn is_long(course: &Course) -> bool {
 /// Octets of a train that bends in its middle where earlier ones did.
 fn shown_octets(session: &MethodRun) -> u64 {
     let bends = session.courses.iter().filter_map(|course| course.bend);
-    let reach = bends.map(|bend| 2.0 * bend.depth_octets / (1.0 - bend.sustained_bps / bend.peak_bps).max(LEAST_STEP));
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "clamped to what a u64 holds")]
-    let octets = reach.fold(0.0, f64::max).clamp(0.0, BUCKET_OCTETS as f64) as u64;
-    octets
+    rounded(bends.map(|bend| bend_octets(&bend)).fold(0.0, f64::max)).min(BUCKET_OCTETS)
+}
+
+/// The same of one bend.
+fn bend_octets(bend: &Bend) -> f64 {
+    2.0 * bend.depth_octets / (1.0 - bend.sustained_bps / bend.peak_bps).max(LEAST_STEP)
 }
 
 /// Most octets of a train of batches: on a slow link no more than other trains have, for it would
