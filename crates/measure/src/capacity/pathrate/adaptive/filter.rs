@@ -74,8 +74,9 @@ impl Adaptive {
         let found = said.map(|rate| session.ip_rate(rate));
         let unclear = !looked && !spent && modes::may_be_a_buckets(session, found);
         self.loaded = !(alone || quiet || slow || bent);
-        // One look is enough where it showed no bend.
-        if (!self.loaded && (bent || !looked)) || unclear {
+        // One look is enough where it excluded a bucket.
+        let excluded = looked && buckets::search(session).excluded_octets > EXCLUDED_OCTETS;
+        if (!self.loaded && (bent || !excluded)) || unclear {
             self.bucket(session, 0);
         } else {
             self.stage = Stage::ThreeRates;
@@ -126,5 +127,7 @@ const FILTER_OCTETS: u64 = 600_000;
 const SLACK_OCTETS: u64 = 150_000;
 /// The same of time.
 const FILTER_SHARE: f64 = 1.2;
+/// A tenth of what the look has: a bucket of more would have bent it.
+const EXCLUDED_OCTETS: u64 = 48_000;
 /// Every third pair and more is spoilt then, and waited for in vain.
 const FILTER_LOSS: f64 = 0.1;
