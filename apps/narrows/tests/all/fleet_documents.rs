@@ -2,8 +2,8 @@
 //! documents are kept like all others.
 
 use narrows_fleet::message::{
-    BusAddress, Claim, Directed, Direction, Exit, Flag, Hop, Order, Origin, Peer, Plan, PlannedRun, Run, ServerKey,
-    Status, Stored, Value,
+    BusAddress, Claim, Directed, Direction, Exit, Flag, Hop, HubTime, Order, Origin, Peer, Plan, PlannedRun, Run,
+    ServerKey, Status, Stored, Value,
 };
 use narrows_units::{Metric, Unit};
 use serde::Serialize;
@@ -141,6 +141,14 @@ fn messages_of_a_fleet_are_kept() {
     keeps("plan-1", &json(&plan()));
     keeps("order-1", &json(&order));
     keeps("status-1", &json(&status));
+    let time = HubTime {
+        schema: HubTime::SCHEMA.to_owned(),
+        tenant: name("default"),
+        agent: name("ams-1"),
+        asked_ms: AT_MS,
+        hub_ms: AT_MS + 20,
+    };
+    keeps("time-1", &json(&time));
 }
 
 fn json<T: Serialize>(message: &T) -> serde_json::Value {

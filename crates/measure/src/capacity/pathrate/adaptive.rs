@@ -385,7 +385,9 @@ fn opened(session: &MethodRun) -> usize {
 /// for.
 fn may_be_a_buckets(session: &MethodRun) -> bool {
     let looked = session.of(Phase::PacedBucket).next().is_some();
-    !looked && session.narrow_is_loaded(1) != Some(false) && modes::may_be_a_buckets(session, None)
+    let gap = gap_ns(session, session.full_size()).unwrap_or(0.0);
+    let slow = gap > EARLY_LOOK_NS;
+    slow && !looked && session.narrow_is_loaded(1) != Some(false) && modes::may_be_a_buckets(session, None)
 }
 
 /// Octets after which no new round begins: a look for a bucket is paid for by one of them.
@@ -414,6 +416,8 @@ const DOUBT_ROUNDS: u32 = 4;
 const TRAINS_PER_ROUND: usize = 2;
 /// After this round small pairs come for the first time.
 const EARLY_ROUND: u32 = 2;
+/// Time of a packet, 500 Mbit/s: on faster links two rounds have cost as much as a run may.
+const EARLY_LOOK_NS: f64 = 24e3;
 /// Half an ATM cell's payload: packets of this size and of the small one take equally many cells,
 /// or one more, whatever encloses them.
 const CELL_STEP: u16 = 24;

@@ -29,7 +29,7 @@ impl Adaptive {
         // Stamps that blur each train would spoil the next as well.
         let sharp = wire_rate(session).is_some_and(|wire| !by_trains::blurred(session, wire));
         let spoiled = asked < SPOILED && sharp && !self.loaded && (none || says_little);
-        let dry = asked < SPOILED && ran_dry(session).is_some();
+        let dry = !self.loaded && asked < SPOILED && ran_dry(session).is_some();
         let slower = if self.loaded { often_slower(session) } else { search.bent > 0 || ended_slower(session) };
         let bends = slower || dry;
         let more = asked == 0 || spoiled || (bends && !reported && asked < BUCKET_TRAINS);
@@ -310,8 +310,8 @@ const BUCKET_OCTETS: u64 = 1_200_000;
 const BUCKET_TRAINS: usize = 6;
 /// As much as a bend loses at least.
 const SLOWER: f64 = 1.0 - LEAST_STEP;
-/// What makes a bucket beside others credible is two thirds; one train may be off by an eighth.
-const FAR_SLOWER: f64 = 0.75;
+/// What makes a bucket beside others credible.
+const FAR_SLOWER: f64 = 1.0 / 1.5;
 /// Buckets of a share of its octets that a train excludes at least unless a host spoiled it.
 const LITTLE: u64 = 20;
 /// So many of them may be spoilt.
