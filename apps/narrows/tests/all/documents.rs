@@ -34,7 +34,7 @@ const ANSWERS: [&str; 9] = [
 
 /// What agents and hub of a fleet say to each other, and what `fleet status` prints: the types of
 /// crate `fleet` and the hub's description of its API are their schemas.
-const FLEET: [&str; 5] = ["fleet-status/1", "order/1", "plan/1", "run/1", "status/1"];
+const FLEET: [&str; 6] = ["fleet-status/1", "order/1", "plan/1", "run/1", "status/1", "time/1"];
 
 fn stored_at(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/documents").join(name)

@@ -214,4 +214,4 @@ fn second_params() -> signature::Params {
 }
 
 /// Marks the trains of the second part; the first part's phases have smaller numbers in these bits.
-const SECOND: u32 = 0xf << 24;
+const SECOND: u32 = 0x1f << 24;

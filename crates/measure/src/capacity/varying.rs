@@ -230,8 +230,8 @@ const SLOWEST_BPS: f64 = 5e6;
 /// Stamps of hosts are off by a tenth of a packet's time here.
 const FASTEST_BPS: f64 = 5e8;
 /// Marks the trains of this part; the first part's phases have smaller numbers in these bits.
-const VARYING: u32 = 0xe << 24;
-const PART: u32 = 0xf << 24;
+const VARYING: u32 = 0x1e << 24;
+const PART: u32 = 0x1f << 24;
 
 #[cfg(test)]
 mod tests {
