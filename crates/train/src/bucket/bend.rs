@@ -190,7 +190,7 @@ fn later(points: &[Point], tick: f64) -> Option<Later> {
         let (first, last) = (part.first()?, part.last()?);
         (last.time > first.time).then(|| 8.0 * (last.octets - first.octets) / (last.time - first.time))
     };
-    let parts = [2 * quarter, 5 * quarter / 2, 3 * quarter].map(|begin| &points[begin..=begin + quarter - 1]);
+    let parts = [2 * quarter, 5 * quarter / 2, 3 * quarter].map(|begin| &points[begin..begin + quarter]);
     let rated = parts.into_iter().filter_map(|part| Some((part, rate(part)?)));
     let (part, rate_bps) = rated.max_by(|a, b| a.1.total_cmp(&b.1))?;
     let (ours, steady) = share(part, rate_bps, tick);

@@ -275,7 +275,9 @@ fn in_quarters(id: u32, mbps: [f64; 4]) -> Course {
             seq,
             departed: Stamp::from_nanos(i64::from(seq) * 125_000),
             ip_octets: 1500,
-            fate: Fate::Received(Stamp::from_nanos(i64::from(id) * 1_000_000_000 + at as i64)),
+            fate: Fate::Received(Stamp::from_nanos(
+                i64::from(id) * 1_000_000_000 + i64::try_from(rounded(at)).unwrap(),
+            )),
         }
     });
     let report = TrainReport {
@@ -299,7 +301,7 @@ fn long_trains_that_go_on_at_one_rate_show_a_bucket() {
     let courses: Vec<Course> = (0..).zip(trains).map(|(id, mbps)| in_quarters(id, mbps)).collect();
     let found = later::agree(&courses).unwrap();
     assert!(found.sustained.bps().abs_diff(50_000_000) < 500_000, "{found:?}");
-    assert!(found.peak.bps().abs_diff(93_500_000) < 1_000_000 && found.trains == 4 && found.ours == 1.0, "{found:?}");
+    assert!(found.peak.bps().abs_diff(93_500_000) < 1_000_000 && found.trains == 4 && found.ours > 0.99, "{found:?}");
 }
 
 /// Steady traffic slows trains from their first packet on; a train that goes on faster has met no
