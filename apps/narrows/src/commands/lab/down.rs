@@ -31,16 +31,19 @@ const POLL: Duration = Duration::from_millis(20);
 pub(super) fn run(args: &DownArgs) -> Result<Exit, Failure> {
     let wanted = args.id.as_deref().map(super::id).transpose()?;
     // Of a lab whose holder was killed, programs may be left: they would keep its namespaces.
-    for state in narrows_lab::dead_labs() {
-        if wanted.as_ref().is_none_or(|id| state.id == *id) {
-            end_programs(&state);
-        }
+    let dead = narrows_lab::dead_labs();
+    let dead: Vec<LabState> =
+        dead.into_iter().filter(|state| wanted.as_ref().is_none_or(|id| state.id == *id)).collect();
+    for state in &dead {
+        end_programs(state);
     }
-    let cleaned = super::clean();
+    // Another command may be first to remove what is dead.
+    let cleaned: BTreeSet<String> =
+        super::clean().into_iter().chain(dead.iter().map(|state| state.id.to_string())).collect();
     let held: Vec<LabState> = narrows_lab::labs().into_iter().filter(|state| state.held).collect();
     let ending = match wanted {
         Some(id) => {
-            if cleaned.contains(&id.to_string()) {
+            if cleaned.contains(id.as_str()) {
                 return Ok(Exit::Valid);
             }
             let state = narrows_lab::find_lab(&id).map_err(|error| failure(&error))?;

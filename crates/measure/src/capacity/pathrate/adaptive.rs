@@ -100,8 +100,12 @@ impl Adaptive {
         if hopeless(session) {
             return None;
         }
-        // Every pass but the last fills the queue or moves on to a later stage.
-        while self.queue.is_empty() && self.stage != Stage::Over {
+        // Every pass but the last fills the queue or moves on to a later stage. Should one lead
+        // back after all, the run ends with what it has.
+        for _ in 0..MOST_PASSES {
+            if !self.queue.is_empty() || self.stage == Stage::Over {
+                break;
+            }
             self.advance(session);
             if self.queue.is_empty() && self.stage == Stage::Over && session.of(Phase::Settle).next().is_none() {
                 self.settle(session);
@@ -409,6 +413,8 @@ fn hopeless(session: &MethodRun) -> bool {
 }
 
 // Ours, all of them; the module documentation of the method has the table.
+/// Several times the stages there are, with their repetitions.
+const MOST_PASSES: usize = 64;
 const CHECKS: u32 = 3;
 const ROUNDS: u32 = 7;
 /// Of these, after an agreement in doubt: enough to settle.

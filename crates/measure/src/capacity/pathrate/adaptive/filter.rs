@@ -63,6 +63,8 @@ impl Adaptive {
     /// other traffic makes them, or begin fast and end slow, all alike. Where others are on the
     /// link, and yet trains look like a bucket's, long ones go no faster than those came.
     fn finish_filter(&mut self, session: &MethodRun, said: Option<f64>, alone: bool) {
+        // What follows is the last look; it leads back to no round.
+        self.resume = None;
         let slow = said.is_some_and(|rate| modes::trains_too_slow(session, session.ip_rate(rate)));
         let bent = shape::sustained(session).is_some() || buckets::found(session).is_some();
         // Receivers that batch leave pairs that disagree, and paced trains as they were.

@@ -84,6 +84,53 @@ fn it_ends_whatever_the_path_answers() {
     }
 }
 
+/// A path whose sender is held up in every long train that it paces.
+struct HeldUp(ClosedFormWorld);
+
+impl narrows_probe::World for HeldUp {
+    type Fault = std::convert::Infallible;
+
+    fn now(&self) -> Stamp<Sender> {
+        self.0.now()
+    }
+
+    fn facts(&self) -> PathFacts {
+        self.0.facts()
+    }
+
+    fn send(&mut self, probe: Probe) -> Result<Event, Self::Fault> {
+        let mut event = self.0.send(probe)?;
+        if let Event::Train(report) = &mut event
+            && Phase::of(report.id) == Some(Phase::PacedBucket)
+        {
+            report.pacing = PacingCheck::Broken { worst: Duration::from_secs(1) };
+        }
+        Ok(event)
+    }
+
+    fn wait(&mut self, until: Stamp<Sender>) -> Result<(), Self::Fault> {
+        self.0.wait(until)
+    }
+}
+
+/// No train that looks for a bucket counts, so that the look stays open.
+#[test]
+fn it_ends_where_no_long_train_can_be_paced() {
+    let mut asked = 0;
+    for seed in 1..=20 {
+        for (rate, load) in [(10, 7), (50, 20), (100, 50), (100, 80), (200, 80)] {
+            let narrow = Hop::loaded(mbps(rate), Cross::mixed(mbps(load)));
+            let mut world = HeldUp(between(mbps(1000), narrow, seed));
+            let budget = Pathrate.info().imposes.budget();
+            let Ok(measured) = narrows_probe::drive(&mut world, &mut Run::new(Params::default()), budget);
+            assert!(measured.cost.octets < 10_000_000, "{measured:?}");
+            let long = |report: &&TrainReport| Phase::of(report.id) == Some(Phase::PacedBucket);
+            asked += world.0.reports.iter().filter(long).count();
+        }
+    }
+    assert!(asked > 0, "none was looked for");
+}
+
 #[test]
 fn a_cap_on_the_peak_rate_is_kept() {
     let mut host_pair = between(mbps(100), Hop::ethernet(mbps(10)), 1);
