@@ -331,9 +331,7 @@ impl Adaptive {
     }
 
     fn cap_of(&self, session: &MethodRun, octets: u64) -> usize {
-        let window = session.facts.rate_cap.map_or(u64::MAX, |cap| cap.octets_in(PEAK_WINDOW));
-        let packets = octets.min(window) / u64::from(session.full_size().max(1));
-        usize::try_from(packets.saturating_sub(1)).unwrap_or(usize::MAX).min(self.longest).max(2)
+        paced_cap_of(session, octets).min(self.longest).max(2)
     }
 
     /// Packets of the shortest train whose two stamps blur its rate by no more than [`BLUR`]: a
@@ -358,6 +356,13 @@ impl Adaptive {
         let short = self.short(session, session.full_size());
         (3 * (short - 1) + 1).max(8).min(self.cap(session))
     }
+}
+
+/// Most packets of a train that is paced: queues that a train sent at once overflows take it.
+fn paced_cap_of(session: &MethodRun, octets: u64) -> usize {
+    let window = session.facts.rate_cap.map_or(u64::MAX, |cap| cap.octets_in(PEAK_WINDOW));
+    let packets = octets.min(window) / u64::from(session.full_size().max(1));
+    usize::try_from(packets.saturating_sub(1)).unwrap_or(usize::MAX).max(2)
 }
 
 #[derive(Debug, Clone, Copy)]

@@ -66,9 +66,11 @@ fn rates(report: &TrainReport, head: usize) -> Option<(f64, f64)> {
 /// The IP-layer rate behind the bucket that trains of both rates tell together.
 pub(super) fn estimate(session: &MethodRun, found: &TurningPoint) -> Option<Pooled> {
     let head = wanted(session, found)?.head;
+    // Behind an empty bucket no train gets more than those got that came to it faster.
+    let emptied = |rates: &(f64, f64)| rates.1 < MORE * found.sustained.as_f64();
     let of = |phase| {
         let reports = session.behind.iter().filter(|report| Phase::of(report.id) == Some(phase));
-        Point::of(&reports.filter_map(|report| rates(report, head)).collect::<Vec<_>>(), LEAST_TRAINS)
+        Point::of(&reports.filter_map(|report| rates(report, head)).filter(emptied).collect::<Vec<_>>(), LEAST_TRAINS)
     };
     let (slow, fast) = (of(Phase::SlowBehind)?, of(Phase::FastBehind)?);
     // Two rates that are near one another tell nothing of what lies beside them.
@@ -93,6 +95,8 @@ fn half_width(point: Point) -> Option<f64> {
 /// Of each rate.
 pub(super) const TRAINS: usize = 4;
 const LEAST_TRAINS: usize = 3;
+/// Times what trains got: what one train may be off by.
+const MORE: f64 = 1.15;
 /// Times what trains got: a sender that is faster got all but a thirtieth of what others left.
 const FAR_FASTER: f64 = 30.0;
 const HARDLY_FASTER: f64 = 1.05;

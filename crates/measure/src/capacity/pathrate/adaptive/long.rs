@@ -6,7 +6,7 @@ use std::time::Duration;
 use narrows_train::bucket::{Bend, Course};
 use narrows_units::{BitRate, rounded};
 
-use super::{Adaptive, EARLY_ROUND, MOST_SPACING, Stage, TRAIN_OCTETS, gap_ns, most_ns};
+use super::{Adaptive, EARLY_ROUND, MOST_SPACING, Stage, TRAIN_OCTETS, gap_ns, most_ns, paced_cap_of};
 use crate::capacity::pathrate::sample::Phase;
 use crate::capacity::pathrate::session::MethodRun;
 use crate::capacity::pathrate::{Request, answer, batches, behind, buckets, by_trains, hosts, settled, three_rates};
@@ -41,10 +41,15 @@ impl Adaptive {
             return;
         }
         self.stage = Stage::Bucket(asked + 1);
-        let packets = packets.min(self.cap_of(session, BUCKET_OCTETS)) - 1;
         match wire_rate(session).filter(|_| self.loaded) {
-            Some(wire) => _ = self.paced(session, Phase::PacedBucket, wire, packets),
-            None => self.push(Phase::Bucket, packets, session.full_size()),
+            Some(wire) => {
+                let packets = packets.min(paced_cap_of(session, BUCKET_OCTETS)) - 1;
+                self.paced(session, Phase::PacedBucket, wire, packets);
+            }
+            None => {
+                let packets = packets.min(self.cap_of(session, BUCKET_OCTETS)) - 1;
+                self.push(Phase::Bucket, packets, session.full_size());
+            }
         }
     }
 
@@ -207,7 +212,10 @@ fn wire_rate(session: &MethodRun) -> Option<f64> {
 fn reach_octets(session: &MethodRun) -> u64 {
     let packet_ns = gap_ns(session, session.full_size()).unwrap_or(f64::INFINITY);
     let octets_per_ns = f64::from(session.full_size()) / packet_ns;
-    let (bent, fast) = (buckets::search(session).bent > 0, octets_per_ns * 8e9 > FAST_BPS);
+    let fast = octets_per_ns * 8e9 > FAST_BPS;
+    // Short trains tell of small buckets; a deeper one may be there as well.
+    let told = !fast || session.courses.iter().any(is_long);
+    let bent = told && buckets::search(session).bent > 0;
     if !bent && !fast {
         let left = SMALL_RUN_OCTETS.saturating_sub(session.tally.octets);
         // Behind rounds only what looks like a bucket is asked for one; and a sender that is the
