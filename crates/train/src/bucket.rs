@@ -144,8 +144,10 @@ pub fn search_with(trains: &[TrainReport], params: &BucketSearchParams) -> Bucke
 pub fn of_courses(courses: &[Course], params: &BucketSearchParams) -> BucketEvidence {
     let bends: Vec<&Bend> = courses.iter().filter_map(|course| course.bend.as_ref()).collect();
     let fresh = refilled(courses, &bends);
-    let turning_point =
-        agree(courses, &fresh, params).or_else(|| agree_on_rate(courses, params)).or_else(|| later::agree(courses));
+    let all = shown(courses, &fresh, params);
+    let slower =
+        |deep: &TurningPoint| all.is_none_or(|all| deep.sustained.as_f64() * params.min_ratio < all.sustained.as_f64());
+    let turning_point = deep(courses, params).filter(slower).or(all);
     let highest = courses.iter().map(Course::fastest).fold(0.0, f64::max);
     let dry = courses
         .iter()
@@ -162,6 +164,19 @@ pub fn of_courses(courses: &[Course], params: &BucketSearchParams) -> BucketEvid
         excluded_octets: if turning_point.is_none() { rounded(excluded) } else { 0 },
         fastest_bps: fastest,
     }
+}
+
+fn shown(courses: &[Course], fresh: &[bool], params: &BucketSearchParams) -> Option<TurningPoint> {
+    agree(courses, fresh, params).or_else(|| agree_on_rate(courses, params)).or_else(|| later::agree(courses))
+}
+
+/// What the long trains show. Of two buckets in a row most trains bend at the shallow one, and the
+/// long ones at the deep one, which is what the path keeps up.
+fn deep(courses: &[Course], params: &BucketSearchParams) -> Option<TurningPoint> {
+    let longest = courses.iter().map(|course| course.octets).fold(0.0, f64::max);
+    let long: Vec<Course> = courses.iter().filter(|course| course.octets * 2.0 >= longest).copied().collect();
+    let bends: Vec<&Bend> = long.iter().filter_map(|course| course.bend.as_ref()).collect();
+    shown(&long, &refilled(&long, &bends), params)
 }
 
 /// Whether each train met a bucket that earlier trains had not emptied, taking the deepest bend for

@@ -119,7 +119,7 @@ const STEADY: f64 = 0.05;
 /// Arrivals at this share of the departures' rate are as fast as they.
 const AS_FAST: f64 = 0.95;
 
-struct Point {
+pub(super) struct Point {
     /// Octets up to and including this packet.
     octets: f64,
     /// Since the first arrival.
@@ -202,7 +202,7 @@ fn departure_rate(report: &TrainReport) -> f64 {
 }
 
 /// Arrivals in the order of arrival.
-fn points(report: &TrainReport) -> Option<(f64, Vec<Point>)> {
+pub(super) fn points(report: &TrainReport) -> Option<(f64, Vec<Point>)> {
     let start = report.arrivals.first()?.departed;
     let mut rows: Vec<_> = report.received().collect();
     rows.sort_by_key(|(_, at)| *at);
@@ -283,7 +283,7 @@ fn bend(report: &TrainReport, points: &[Point], min_ratio: f64, tick: f64) -> Op
 /// The train's share of the bucket's tokens: the other traffic that a bucket lets through takes
 /// tokens in proportion, and lets neighbours keep their distance where it does not come between
 /// them; and whether most do. A median that is a `tick` of the clock off the mean is rounding.
-fn share(tail: &[Point], mean_bps: f64, tick: f64) -> (f64, bool) {
+pub(super) fn share(tail: &[Point], mean_bps: f64, tick: f64) -> (f64, bool) {
     let neighbours = tail.windows(2).filter(|two| two[0].seq.checked_add(1) == Some(two[1].seq));
     let gaps: Vec<f64> = neighbours.map(|two| two[1].time - two[0].time).collect();
     let (Some(gap), Some(last)) = (narrows_stat::median(&gaps), tail.last()) else {

@@ -5,10 +5,13 @@
 //! however full the bucket was. A FIFO link of rate `ρ` has a `σ` of one packet: trains that were
 //! let through faster, and others that it held to `ρ`, tell a bucket from a link. (Ours.)
 
+use std::time::Duration;
+
 use narrows_probe::probes::TrainReport;
 use narrows_units::{BitRate, rounded};
 
 use super::TurningPoint;
+use super::bend::{points, share};
 
 /// One train of full-size packets, back to back: when it left, and what arrived when.
 #[derive(Debug, Clone, PartialEq)]
@@ -21,25 +24,30 @@ pub struct Passage {
     rows: Vec<(i64, f64)>,
     /// Least time from departure to arrival, ns, with the clocks' unknown offset.
     least_ns: i64,
+    /// As [`super::Bend::ours`], of its tail.
+    ours: f64,
 }
 
 /// The end of a train.
 struct Tail {
     octets: f64,
     time_ns: f64,
+    ours: f64,
+    packets: usize,
     /// The train it is of.
     place: usize,
 }
 
 impl Tail {
+    /// What it came at and what others took with it, bit/s.
     fn rate(&self) -> f64 {
-        8e9 * self.octets / self.time_ns
+        8e9 * self.octets / self.time_ns / self.ours
     }
 }
 
 impl Passage {
-    /// `None` if fewer than two packets arrived.
-    pub fn of(report: &TrainReport) -> Option<Self> {
+    /// `None` if fewer than two packets arrived. `clock_step`: what the receiver's clock ticks by.
+    pub fn of(report: &TrainReport, clock_step: Duration) -> Option<Self> {
         let departed_ns = report.arrivals.first()?.departed.nanos();
         let mut rows: Vec<(i64, f64)> =
             report.received().map(|(row, at)| (at.nanos(), f64::from(row.ip_octets))).collect();
@@ -47,7 +55,13 @@ impl Passage {
         let delays = report.received().map(|(row, at)| at.nanos().saturating_sub(row.departed.nanos()));
         let least_ns = delays.min()?;
         let departure_bps = report.departure_rate().map_or(f64::INFINITY, BitRate::as_f64);
-        (rows.len() > 1).then_some(Self { departed_ns, departure_bps, rows, least_ns })
+        let mut passage = Self { departed_ns, departure_bps, rows, least_ns, ours: 1.0 };
+        if let Some(tail) = passage.tail(0) {
+            let (_, points) = points(report)?;
+            let last = &points[points.len() - tail.packets..];
+            passage.ours = share(last, tail.rate(), clock_step.as_secs_f64()).0;
+        }
+        (passage.rows.len() > 1).then_some(passage)
     }
 
     /// Its last quarter, or its last half where that is short.
@@ -57,7 +71,7 @@ impl Passage {
         let began = self.rows.get(from - 1)?.0;
         let time_ns = self.rows.last()?.0.saturating_sub(began) as f64;
         let octets = self.rows[from..].iter().map(|(_, octets)| octets).sum();
-        (time_ns > 0.0).then_some(Tail { octets, time_ns, place })
+        (time_ns > 0.0).then_some(Tail { octets, time_ns, ours: self.ours, packets: count - from, place })
     }
 
     /// The highest rate at which its first packets, eight at least, can have passed, bit/s: from
@@ -89,7 +103,7 @@ pub fn envelope(trains: &[Passage]) -> Option<TurningPoint> {
     let centre = tails.iter().map(Tail::rate).max_by(|a, b| weight(*a).total_cmp(&weight(*b)))?;
     let alike: Vec<&Tail> = near(centre).collect();
     let all: f64 = tails.iter().map(|tail| tail.octets).sum();
-    let time_ns: f64 = alike.iter().map(|tail| tail.time_ns).sum();
+    let time_ns: f64 = alike.iter().map(|tail| tail.time_ns * tail.ours).sum();
     if alike.len() < LEAST_TRAINS || weight(centre) < MOST * all {
         return None;
     }

@@ -225,7 +225,7 @@ fn a_policer_that_others_use_too_is_uneven() {
 }
 
 fn passages(trains: &[TrainReport]) -> Vec<Passage> {
-    trains.iter().filter_map(Passage::of).collect()
+    trains.iter().filter_map(|train| Passage::of(train, Duration::ZERO)).collect()
 }
 
 /// No train but one is long enough to empty the bucket alone: only all of them together do.
@@ -268,12 +268,19 @@ fn a_host_that_slept_is_no_bucket() {
 /// A train of packets of 1500 octets that left one every 125 µs (96 Mbit/s) and arrived in four
 /// quarters of 40 packets, each at one rate.
 fn in_quarters(id: u32, mbps: [f64; 4]) -> Course {
+    in_parts(id, 125_000, &mbps.map(|rate| (40, rate)))
+}
+
+/// A train of packets of 1500 octets that left one every `gap_ns` and arrived in parts, each of so
+/// many packets at a rate in Mbit/s.
+fn in_parts(id: u32, gap_ns: i64, parts: &[(usize, f64)]) -> Course {
     let mut at = 5e6;
-    let arrivals = (0..160u32).map(|seq| {
-        at += 12e6 / mbps[seq as usize / 40];
+    let rates = parts.iter().flat_map(|&(packets, mbps)| std::iter::repeat_n(mbps, packets));
+    let arrivals = (0u32..).zip(rates).map(|(seq, mbps)| {
+        at += 12e6 / mbps;
         Arrival {
             seq,
-            departed: Stamp::from_nanos(i64::from(seq) * 125_000),
+            departed: Stamp::from_nanos(i64::from(seq) * gap_ns),
             ip_octets: 1500,
             fate: Fate::Received(Stamp::from_nanos(
                 i64::from(id) * 1_000_000_000 + i64::try_from(rounded(at)).unwrap(),
@@ -317,4 +324,21 @@ fn loaded_links_and_three_trains_show_no_bucket() {
     assert!(search(&[one; 4]).is_some());
     assert_eq!(search(&[one, one, one, one, [93.0, 93.0, 93.0, 70.0]]), None);
     assert_eq!(search(&[one, one, one, [93.0, 40.0, 44.0, 41.0]]), None);
+}
+
+/// Six trains of 33 packets empty the first bucket alone, of five packets.
+#[test]
+fn of_two_buckets_in_a_row_long_trains_show_the_slower() {
+    let short = |id| in_parts(id, 1_000, &[(5, 280.0), (28, 198.0)]);
+    let long = |id| in_parts(id, 1_000, &[(5, 280.0), (260, 198.0), (55, 49.5)]);
+    let found = |courses: &[Course]| of_courses(courses, &BucketSearchParams::default()).turning_point.unwrap();
+    let shallow = found(&(0..6).map(short).collect::<Vec<_>>());
+    assert!(shallow.sustained.bps().abs_diff(198_000_000) < 2_000_000, "{shallow:?}");
+    let deep = found(&(0..6).map(short).chain((6..8).map(long)).collect::<Vec<_>>());
+    assert!(deep.sustained.bps().abs_diff(49_500_000) < 500_000, "{deep:?}");
+    assert!(deep.depth_octets.abs_diff(300_000) < 10_000 && deep.trains == 2, "{deep:?}");
+    // Trains that are long and straight show that there is no other.
+    let straight = |id| in_parts(id, 1_000, &[(5, 280.0), (315, 198.0)]);
+    let alone = found(&(0..6).map(short).chain((6..8).map(straight)).collect::<Vec<_>>());
+    assert!(alone.sustained.bps().abs_diff(198_000_000) < 2_000_000, "{alone:?}");
 }

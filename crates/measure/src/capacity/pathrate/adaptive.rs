@@ -33,6 +33,8 @@ pub(super) struct Adaptive {
     resume: Option<u32>,
     /// Trains that empty a bucket first were asked for, if they tell anything.
     looked_behind: bool,
+    /// The last look for a bucket, where trains show a shaper, is over or under way.
+    looked_last: bool,
     /// Others send on the narrow link, so that long trains go no faster than it takes them.
     loaded: bool,
 }
@@ -64,6 +66,7 @@ impl Adaptive {
             can_check: true,
             resume: None,
             looked_behind: false,
+            looked_last: false,
             loaded: false,
         }
     }
@@ -112,6 +115,9 @@ impl Adaptive {
             }
             if self.queue.is_empty() && self.stage == Stage::Over && !self.looked_behind {
                 self.behind(session);
+            }
+            if self.queue.is_empty() && self.stage == Stage::Over && !self.looked_last {
+                self.look_last(session);
             }
         }
         self.queue.pop_front()

@@ -4,7 +4,7 @@ use narrows_units::BitRate;
 
 use super::batches;
 use super::behind;
-use super::buckets::{credible, from_bucket, kept_up, not_excluded, search};
+use super::buckets::{credible, from_bucket, kept_up, not_excluded, search, went_on};
 use super::by_trains::{WIDEST, blurred, from_bound, from_idle_trains, from_trains, too_wide, uncertain};
 use super::capprobe::{self, Filtered};
 use super::core::{LEAST_FULL, backed, core, pairs_within, sharpen};
@@ -50,7 +50,7 @@ fn answer(session: &MethodRun) -> Result<Estimate, Reason> {
     if let Some(turning_point) = search.turning_point.filter(|turning_point| credible(session, turning_point)) {
         return Ok(from_bucket(session, &turning_point, behind::estimate(session, &turning_point)));
     }
-    let mut estimate = as_carried(session, without_bucket(session)?)?;
+    let mut estimate = went_on(session, as_carried(session, without_bucket(session)?)?);
     let long = session.of(Phase::Bucket).next().is_some();
     if search.bent > 0 && (long || estimate.limited_by == Limit::Sender) {
         // Something bent the long trains, though no two alike.

@@ -10,7 +10,7 @@ use super::sample::Phase;
 use super::session::{MethodRun, Pooled};
 use super::settled;
 use narrows_probe::outcome::{BoundKind, BucketFinding, Caveat, Confidence, Estimate, Finding, Limit, Ranged};
-use narrows_train::bucket::{self, BucketEvidence, TurningPoint};
+use narrows_train::bucket::{self, Bend, BucketEvidence, Course, TurningPoint};
 
 /// What the trains say of a token bucket: those that bend, or all together.
 pub(super) fn search(session: &MethodRun) -> BucketEvidence {
@@ -28,7 +28,9 @@ pub(super) fn search(session: &MethodRun) -> BucketEvidence {
     }
     // Where stamps are instants of interrupts nobody knows when a first packet can have come.
     let together = if batches::seen(session) { None } else { bucket::envelope(&session.passages) };
-    match together {
+    // Of two buckets in a row the slower one counts, once enough trains have shown it.
+    let slower = |other: &TurningPoint| found.turning_point.is_none_or(|shown| other.sustained <= shown.sustained);
+    match together.filter(slower) {
         Some(turning_point) => BucketEvidence { turning_point: Some(turning_point), excluded_octets: 0, ..found },
         None => found,
     }
@@ -48,7 +50,7 @@ pub(super) fn credible(session: &MethodRun, turning_point: &TurningPoint) -> boo
     };
     let apart = turning_point.sustained.as_f64() < below * turning_point.peak.as_f64();
     let bends = session.params.preset == Preset::Adaptive && apart && turning_point.trains >= trains;
-    bends && !is_of_two_links(session, turning_point)
+    bends && !is_of_two_links(session, turning_point) && !slowed_further(session, turning_point)
 }
 
 /// Whether what looks like a bucket of a few packets is two loaded links in a row.
@@ -56,6 +58,38 @@ fn is_of_two_links(session: &MethodRun, turning_point: &TurningPoint) -> bool {
     let wire = turning_point.sustained.as_f64() / session.ip_rate(1.0);
     let few = turning_point.depth_octets <= FEW_PACKETS * u64::from(session.full_size());
     few && settled::rate_between(session, wire).is_some()
+}
+
+/// Whether a train that was longer went on far slower than this bucket lets it: there may be
+/// another one behind.
+pub(super) fn slowed_further(session: &MethodRun, turning_point: &TurningPoint) -> bool {
+    slowed(session, turning_point.sustained.as_f64()).next().is_some()
+}
+
+/// How long trains went on that came at far less than `rate` bit/s in the end.
+fn slowed(session: &MethodRun, rate: f64) -> impl Iterator<Item = Bend> {
+    let most = BESIDE_CROSS_TRAFFIC.0 * rate;
+    let bends = long(session).filter_map(|course| course.bend);
+    bends.filter(move |bend| bend.after >= LEAST_AFTER && bend.sustained_bps < most)
+}
+
+fn long(session: &MethodRun) -> impl Iterator<Item = &Course> {
+    session.courses.iter().filter(|course| course.octets >= LONG_OCTETS)
+}
+
+/// The estimate, or, where most long trains went on at far less, the least that they did: nobody
+/// knows that the path carries more for long.
+pub(super) fn went_on(session: &MethodRun, estimate: Estimate) -> Estimate {
+    let Some(found) = estimate.rate() else { return estimate };
+    let rate = found.value.as_f64();
+    if slowed(session, rate).count() * 2 <= long(session).count() {
+        return estimate;
+    }
+    let least = slowed(session, rate).map(|bend| bend.sustained_bps * bend.ours).fold(f64::INFINITY, f64::min);
+    let Some(least) = bit_rate(least * (1.0 - SUSTAINED_ERROR)) else { return estimate };
+    let mut estimate = uncertain(estimate.caveat(Caveat::Shaped));
+    estimate.adjust(|rate: &mut Ranged<BitRate>| (rate.value, rate.low) = (least, least));
+    estimate.at_least(Limit::Shaper).with("burst_bps", found.value)
 }
 
 /// The bucket's rate is what the path carries; what the link behind it carries is beside it.
@@ -138,6 +172,10 @@ pub(super) fn kept_up(session: &MethodRun, mut estimate: Estimate, deeper_than_o
 
 /// Ours: packets of a bucket that later parts of trains have left behind.
 const FEW_PACKETS: u64 = 10;
+/// Ours: a quarter of what a train that looks for a bucket has on fast links.
+pub(super) const LONG_OCTETS: f64 = 120e3;
+/// Ours: packets behind a bend that others' packets slow by chance.
+const LEAST_AFTER: usize = 16;
 /// Ours: on a path whose trains else agree.
 const SUSTAINED_BELOW: f64 = 0.9;
 /// Ours: on one whose do not, as for the signature of shallow buckets, and more trains than chance

@@ -191,6 +191,8 @@ impl Sample {
         };
         let paused = match (sample.phase, report.pacing) {
             (_, PacingCheck::Kept) => false,
+            // Where it bends tells, by the times at which its packets left.
+            (Phase::PacedBucket, _) => false,
             (phase, PacingCheck::Unknown) if phase.is_paced() => false,
             // Uneven gaps do no harm here, for only the ends of the train count; a stop of several
             // packets' time does.

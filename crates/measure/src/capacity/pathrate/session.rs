@@ -109,11 +109,11 @@ impl MethodRun {
 
     /// What a train says of a token bucket.
     fn take_course(&mut self, report: &TrainReport) {
+        let tick = self.facts.receiver.clock_resolution;
         if report.arrivals.iter().all(|row| row.ip_octets == self.full_size()) {
-            self.passages.extend(Passage::of(report));
+            self.passages.extend(Passage::of(report, tick));
         }
         if report.arrivals.len() >= LEAST_BENDING {
-            let tick = self.facts.receiver.clock_resolution;
             self.courses.extend(bucket::course(report, BucketSearchParams::default().min_ratio, tick));
         }
     }

@@ -90,6 +90,11 @@ fn settled(session: &MethodRun) -> Option<Settled> {
     })
 }
 
+/// Whether trains begin as behind a shaper's small bucket. A deeper one may be there as well.
+pub(super) fn shows_shaper(session: &MethodRun) -> bool {
+    settled(session).is_some_and(|settled| settled.bucket)
+}
+
 /// The median gap of trains that begin as behind a bucket.
 fn behind_bucket(session: &MethodRun, trains: &[Later<'_>]) -> Option<f64> {
     let gap_ns = narrows_stat::median(&trains.iter().map(Later::gap_ns).collect::<Vec<_>>())?;

@@ -19,7 +19,9 @@ impl Adaptive {
         // So many trains alike are an answer; behind rounds, which met others' traffic or a bucket,
         // more are needed.
         let enough = if is_quiet(session) { ALIKE } else { ALIKE_BESIDE_CROSS_TRAFFIC };
-        let reported = search.turning_point.is_some_and(|turning_point| turning_point.trains >= enough);
+        let reported = search.turning_point.is_some_and(|turning_point| {
+            turning_point.trains >= enough && !buckets::slowed_further(session, &turning_point)
+        });
         let reach = if self.loaded { loaded_reach_octets(session) } else { reach_octets(session) };
         let octets = reach.min(session.params.bucket_octets);
         // Of one that a host spoiled little is known: where nobody else sends, a straight train
@@ -53,11 +55,21 @@ impl Adaptive {
         }
     }
 
+    /// One look more where trains show a shaper's small bucket, and no long one has told whether it
+    /// has a deep one, too.
+    pub(super) fn look_last(&mut self, session: &MethodRun) {
+        self.looked_last = true;
+        if settled::shows_shaper(session) && !session.courses.iter().any(is_long) {
+            self.loaded = true;
+            self.bucket(session, 0);
+        }
+    }
+
     /// Beside others a run goes on where it was, unless a bucket was found.
     fn after_bucket(&mut self, session: &MethodRun) {
         let loaded = std::mem::take(&mut self.loaded);
         match self.resume.take().filter(|_| loaded) {
-            _ if buckets::found(session).is_some() => self.stage = Stage::Over,
+            _ if self.looked_last || buckets::found(session).is_some() => self.stage = Stage::Over,
             Some(EARLY_ROUND) => {
                 self.resume = Some(EARLY_ROUND);
                 self.filter(session, 0);
@@ -77,7 +89,7 @@ impl Adaptive {
         }
     }
 
-    /// Time that a bucket which trains have shown takes to fill again, with a fifth to spare. The
+    /// Time that a bucket which trains have shown takes to fill again, with some to spare. The
     /// first train that bends need not have met a full one: what was sent before it may have come
     /// out of the bucket, too.
     pub(in super::super) fn pause(session: &MethodRun, request: Request) -> Duration {
@@ -86,7 +98,9 @@ impl Adaptive {
             [(course, _)] => (session.tally.octets as f64 - course.octets).max(0.0),
             _ => 0.0,
         };
-        let fills = bent.iter().map(|(_, bend)| 1.2 * 8.0 * (bend.depth_octets + drained) / bend.sustained_bps);
+        // Others take of what comes meanwhile.
+        let spare = if request.phase == Phase::PacedBucket { SPARE_BESIDE_OTHERS } else { SPARE };
+        let fills = bent.iter().map(|(_, bend)| spare * 8.0 * (bend.depth_octets + drained) / bend.sustained_bps);
         let dry = ran_dry(session).map_or(0.0, |course| course.span_s);
         match request.phase {
             Phase::Bucket | Phase::PacedBucket => {
@@ -214,8 +228,8 @@ fn reach_octets(session: &MethodRun) -> u64 {
     let octets_per_ns = f64::from(session.full_size()) / packet_ns;
     let fast = octets_per_ns * 8e9 > FAST_BPS;
     // Short trains tell of small buckets; a deeper one may be there as well.
-    let told = !fast || session.courses.iter().any(is_long);
-    let bent = told && buckets::search(session).bent > 0;
+    let known = !fast || session.courses.iter().any(is_long);
+    let bent = known && buckets::search(session).bent > 0;
     if !bent && !fast {
         let left = SMALL_RUN_OCTETS.saturating_sub(session.tally.octets);
         // Behind rounds only what looks like a bucket is asked for one; and a sender that is the
@@ -234,9 +248,10 @@ fn reach_octets(session: &MethodRun) -> u64 {
 pub(super) fn loaded_reach_octets(session: &MethodRun) -> u64 {
     let fast = wire_rate(session).is_some_and(|wire| wire > FAST_BPS);
     let most = if fast { FAST_REACH_OCTETS } else { SMALL_RUN_OCTETS / 2 };
-    let long = session.courses.iter().filter(|course| is_long(course));
-    let shown = long.filter_map(|course| course.bend).map(|bend| bend_octets(&bend)).reduce(f64::max);
-    shown.map_or(most, |shown| rounded(shown).clamp(SMALL_RUN_OCTETS / 2, most))
+    let long = || session.courses.iter().filter(|course| is_long(course));
+    let shown = long().filter_map(|course| course.bend).map(|bend| bend_octets(&bend)).reduce(f64::max);
+    // Others may have emptied the bucket before the first one.
+    shown.filter(|_| long().count() > 1).map_or(most, |shown| rounded(shown).clamp(SMALL_RUN_OCTETS / 2, most))
 }
 
 /// Whether short trains agreed, and no rounds followed.
@@ -275,7 +290,7 @@ fn often_slower(session: &MethodRun) -> bool {
 }
 
 fn is_long(course: &Course) -> bool {
-    course.octets >= FAST_REACH_OCTETS as f64 / 4.0
+    course.octets >= buckets::LONG_OCTETS
 }
 
 /// Octets of a train that bends in its middle where earlier ones did.
@@ -332,6 +347,9 @@ const FAR_FASTER: f64 = 0.5;
 const ALIKE: usize = 3;
 const ALIKE_BESIDE_CROSS_TRAFFIC: usize = 4;
 const LEAST_REACH: usize = 12;
+/// Times what a bucket takes to fill: half of it may be others'.
+const SPARE: f64 = 1.2;
+const SPARE_BESIDE_OTHERS: f64 = 2.0;
 const MOST_REFILL: Duration = Duration::from_secs(2);
 /// `pathrate` practice: a host within 5 % of the answer may be the answer.
 const SENDER_SHARE: f64 = 0.95;
