@@ -10,11 +10,14 @@ use anyhow::{Context, Result, anyhow};
 use super::programs::Program;
 use crate::shell::say;
 
-/// Modules at a time. Ours: two processors are busy with three, beside lints that yield to them.
-const LANES: usize = 3;
+/// Modules at a time. Ours: two processors are busy with four, beside lints that yield to them.
+const LANES: usize = 4;
 
 /// Modules that wait for minutes: begun last, they would keep everybody waiting.
-const LONGEST: [&str; 1] = ["watch_faults"];
+const LONGEST: [&str; 4] = ["watch_faults", "watch_hosts", "from_here_lab", "hostile_lab"];
+
+/// Modules that wait for minutes and whose tests share nothing: each may have a lane.
+const SPLIT: [&str; 1] = ["watch_faults"];
 
 /// A module's tests, by path, in a program.
 type Module<'a> = (&'a Program, Vec<String>);
@@ -62,13 +65,15 @@ fn lane<'a>(next: impl Fn() -> Option<Module<'a>>) -> Result<(bool, String)> {
     Ok((fine, output))
 }
 
-/// The paths of tests that have these names, module by module.
+/// The paths of tests that have these names, module by module, or one by one where modules are
+/// [`SPLIT`].
 fn modules(paths: &[String], names: &[&str]) -> Vec<Vec<String>> {
-    let mut modules: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    let mut modules: BTreeMap<(&str, &str), Vec<String>> = BTreeMap::new();
     for path in paths {
         if path.rsplit("::").next().is_some_and(|name| names.contains(&name)) {
             let module = path.split("::").next().unwrap_or_default();
-            modules.entry(module).or_default().push(path.clone());
+            let test = if SPLIT.contains(&module) { path.as_str() } else { "" };
+            modules.entry((module, test)).or_default().push(path.clone());
         }
     }
     modules.into_values().collect()
@@ -83,5 +88,7 @@ mod tests {
         let paths = ["b::deep::one", "a::one", "b::one_more", "b::two"].map(ToOwned::to_owned);
         assert_eq!(modules(&paths, &["one", "two"]), [vec!["a::one"], vec!["b::deep::one", "b::two"]]);
         assert!(modules(&paths, &[]).is_empty());
+        let paths = ["watch_faults::one", "watch_faults::two"].map(ToOwned::to_owned);
+        assert_eq!(modules(&paths, &["one", "two"]).len(), 2);
     }
 }
