@@ -31,12 +31,20 @@ pub(super) struct Adaptive {
     can_check: bool,
     /// The round after which small pairs were sent for the first time, while they are.
     resume: Option<u32>,
-    /// Trains that empty a bucket first were asked for, if they tell anything.
-    looked_behind: bool,
-    /// The last look for a bucket, where trains show a shaper, is over or under way.
-    looked_last: bool,
+    /// What was asked for at the end.
+    closing: Closing,
     /// Others send on the narrow link, so that long trains go no faster than it takes them.
     loaded: bool,
+}
+
+/// What a run asks for at its end, one after the other, where it tells anything.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Closing {
+    Open,
+    /// The last look for a bucket, where trains show a shaper.
+    Look,
+    /// Trains that empty a bucket first.
+    Behind,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,8 +73,7 @@ impl Adaptive {
             pairs: 0,
             can_check: true,
             resume: None,
-            looked_behind: false,
-            looked_last: false,
+            closing: Closing::Open,
             loaded: false,
         }
     }
@@ -113,11 +120,11 @@ impl Adaptive {
             if self.queue.is_empty() && self.stage == Stage::Over && session.of(Phase::Settle).next().is_none() {
                 self.settle(session);
             }
-            if self.queue.is_empty() && self.stage == Stage::Over && !self.looked_behind {
-                self.behind(session);
-            }
-            if self.queue.is_empty() && self.stage == Stage::Over && !self.looked_last {
+            if self.queue.is_empty() && self.stage == Stage::Over && self.closing == Closing::Open {
                 self.look_last(session);
+            }
+            if self.queue.is_empty() && self.stage == Stage::Over && self.closing == Closing::Look {
+                self.behind(session);
             }
         }
         self.queue.pop_front()

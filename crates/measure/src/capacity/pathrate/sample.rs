@@ -190,9 +190,8 @@ impl Sample {
             carried: Carried::of(report, arrived_ns),
         };
         let paused = match (sample.phase, report.pacing) {
-            (_, PacingCheck::Kept) => false,
-            // Where it bends tells, by the times at which its packets left.
-            (Phase::PacedBucket, _) => false,
+            // Where a look's train bends tells, by the times at which its packets left.
+            (_, PacingCheck::Kept) | (Phase::PacedBucket, _) => false,
             (phase, PacingCheck::Unknown) if phase.is_paced() => false,
             // Uneven gaps do no harm here, for only the ends of the train count; a stop of several
             // packets' time does.

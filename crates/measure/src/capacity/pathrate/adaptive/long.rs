@@ -6,7 +6,7 @@ use std::time::Duration;
 use narrows_train::bucket::{Bend, Course};
 use narrows_units::{BitRate, rounded};
 
-use super::{Adaptive, EARLY_ROUND, MOST_SPACING, Stage, TRAIN_OCTETS, gap_ns, most_ns, paced_cap_of};
+use super::{Adaptive, Closing, EARLY_ROUND, MOST_SPACING, Stage, TRAIN_OCTETS, gap_ns, most_ns, paced_cap_of};
 use crate::capacity::pathrate::sample::Phase;
 use crate::capacity::pathrate::session::MethodRun;
 use crate::capacity::pathrate::{Request, answer, batches, behind, buckets, by_trains, hosts, settled, three_rates};
@@ -43,22 +43,19 @@ impl Adaptive {
             return;
         }
         self.stage = Stage::Bucket(asked + 1);
-        match wire_rate(session).filter(|_| self.loaded) {
-            Some(wire) => {
-                let packets = packets.min(paced_cap_of(session, BUCKET_OCTETS)) - 1;
-                self.paced(session, Phase::PacedBucket, wire, packets);
-            }
-            None => {
-                let packets = packets.min(self.cap_of(session, BUCKET_OCTETS)) - 1;
-                self.push(Phase::Bucket, packets, session.full_size());
-            }
+        if let Some(wire) = wire_rate(session).filter(|_| self.loaded) {
+            let packets = packets.min(paced_cap_of(session, BUCKET_OCTETS)) - 1;
+            self.paced(session, Phase::PacedBucket, wire, packets);
+        } else {
+            let packets = packets.min(self.cap_of(session, BUCKET_OCTETS)) - 1;
+            self.push(Phase::Bucket, packets, session.full_size());
         }
     }
 
     /// One look more where trains show a shaper's small bucket, and no long one has told whether it
     /// has a deep one, too.
     pub(super) fn look_last(&mut self, session: &MethodRun) {
-        self.looked_last = true;
+        self.closing = Closing::Look;
         if settled::shows_shaper(session) && !session.courses.iter().any(is_long) {
             self.loaded = true;
             self.bucket(session, 0);
@@ -69,7 +66,7 @@ impl Adaptive {
     fn after_bucket(&mut self, session: &MethodRun) {
         let loaded = std::mem::take(&mut self.loaded);
         match self.resume.take().filter(|_| loaded) {
-            _ if self.looked_last || buckets::found(session).is_some() => self.stage = Stage::Over,
+            _ if self.closing == Closing::Look || buckets::found(session).is_some() => self.stage = Stage::Over,
             Some(EARLY_ROUND) => {
                 self.resume = Some(EARLY_ROUND);
                 self.filter(session, 0);
@@ -163,7 +160,7 @@ impl Adaptive {
     /// Trains of two rates behind an emptied bucket, where those that bend do not tell what others
     /// take of it.
     pub(super) fn behind(&mut self, session: &MethodRun) {
-        self.looked_behind = true;
+        self.closing = Closing::Behind;
         let Some(shape) = buckets::found(session).and_then(|found| behind::wanted(session, &found)) else { return };
         let packets = shape.head + shape.tail - 1;
         let (full, [slow, fast]) = (session.full_size(), shape.rates.map(BitRate::from_bps_f64));
