@@ -41,6 +41,8 @@ pub(super) struct Adaptive {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Closing {
     Open,
+    /// Long trains behind what looks like a shaper's small bucket.
+    Settle,
     /// The last look for a bucket, where trains show a shaper.
     Look,
     /// Trains that empty a bucket first.
@@ -113,21 +115,35 @@ impl Adaptive {
         // Every pass but the last fills the queue or moves on to a later stage. Should one lead
         // back after all, the run ends with what it has.
         for _ in 0..MOST_PASSES {
-            if !self.queue.is_empty() || self.stage == Stage::Over {
-                break;
-            }
-            self.advance(session);
-            if self.queue.is_empty() && self.stage == Stage::Over && session.of(Phase::Settle).next().is_none() {
-                self.settle(session);
-            }
-            if self.queue.is_empty() && self.stage == Stage::Over && self.closing == Closing::Open {
-                self.look_last(session);
-            }
-            if self.queue.is_empty() && self.stage == Stage::Over && self.closing == Closing::Look {
-                self.behind(session);
+            match (self.queue.is_empty(), self.stage) {
+                (false, _) => break,
+                (true, Stage::Over) if self.closing == Closing::Behind => break,
+                (true, Stage::Over) => self.close(session),
+                (true, _) => self.advance(session),
             }
         }
         self.queue.pop_front()
+    }
+
+    /// The next of the steps at the end of a run.
+    fn close(&mut self, session: &MethodRun) {
+        match self.closing {
+            Closing::Open => {
+                self.closing = Closing::Settle;
+                self.settle(session);
+            }
+            Closing::Settle => {
+                self.closing = Closing::Look;
+                self.look_last(session);
+            }
+            Closing::Look | Closing::Behind => {
+                self.closing = Closing::Behind;
+                // Long trains have told already what these would.
+                if session.of(Phase::Settle).next().is_none() {
+                    self.behind(session);
+                }
+            }
+        }
     }
 
     /// Takes out of the queue what follows of the same phase, at most so many.

@@ -55,7 +55,6 @@ impl Adaptive {
     /// One look more where trains show a shaper's small bucket, and no long one has told whether it
     /// has a deep one, too.
     pub(super) fn look_last(&mut self, session: &MethodRun) {
-        self.closing = Closing::Look;
         if settled::shows_shaper(session) && !session.courses.iter().any(is_long) {
             self.loaded = true;
             self.bucket(session, 0);
@@ -160,7 +159,6 @@ impl Adaptive {
     /// Trains of two rates behind an emptied bucket, where those that bend do not tell what others
     /// take of it.
     pub(super) fn behind(&mut self, session: &MethodRun) {
-        self.closing = Closing::Behind;
         let Some(shape) = buckets::found(session).and_then(|found| behind::wanted(session, &found)) else { return };
         let packets = shape.head + shape.tail - 1;
         let (full, [slow, fast]) = (session.full_size(), shape.rates.map(BitRate::from_bps_f64));
