@@ -196,7 +196,7 @@ impl Subject {
 
     /// Whether probes to each hop wait longer since a change.
     pub(super) fn queueing_since(&self, change: Interval) -> Vec<HopQueueing> {
-        let rose = |(hop, trips): (u8, &RoundTrips)| HopQueueing { hop, rose: trips.wait_longer_since(change) };
+        let rose = |(hop, trips): (u8, &RoundTrips)| HopQueueing { hop, rose: trips.queue_is_here_since(change) };
         (1..=u8::MAX).zip(&self.hops).map(rose).collect()
     }
 

@@ -75,6 +75,8 @@ fn slow(seed_mean: f64) -> impl Queue {
     }
 }
 
+mod incidents;
+
 /// Two minutes after a start, eighty seconds after the change: five or six blocks.
 #[test]
 fn a_queue_is_seen_as_soon_as_the_rate_is() {
@@ -124,8 +126,8 @@ fn a_minute_of_traces_places_most_queues() {
             far.take(times(second, second + 1), probes(base + burst));
         }
         let change = times(110, 130);
-        placed[0] += usize::from(near.wait_longer_since(change) == Some(false));
-        placed[1] += usize::from(far.wait_longer_since(change) == Some(true));
+        placed[0] += usize::from(near.queue_is_here_since(change) == Some(false));
+        placed[1] += usize::from(far.queue_is_here_since(change) == Some(true));
     }
     // That the hop before has none takes more than six traces in one case of five.
     assert!(placed[0] >= 390 && placed[1] >= 490, "{placed:?}");

@@ -154,11 +154,15 @@ impl Engine {
         Some(number)
     }
 
-    /// Traces are in: they may place a queue. Each is little evidence, and people are told again of
-    /// another cause.
-    pub(super) fn traces_are_in(&mut self, id: TargetId, now: Moment) {
+    /// Pulses may show a queue, and traces may place it. Each is little evidence, and people are
+    /// told again of another cause.
+    pub(super) fn pulses_or_traces_are_in(&mut self, id: TargetId, now: Moment) {
         let incident = self.subjects.get_mut(&id).and_then(|subject| subject.incident.as_mut());
-        if incident.is_some_and(|incident| now.boot.since(incident.asked_at) >= ASKED_EVERY) {
+        let is_due = |incident: &mut Incident| {
+            let is_over = now.wall.since(incident.newest.found) > FORGOTTEN;
+            !is_over && now.boot.since(incident.asked_at) >= ASKED_EVERY
+        };
+        if incident.is_some_and(is_due) {
             self.cause_is_clearer(id, now);
         }
     }

@@ -29,6 +29,7 @@ impl Engine {
                 if let Some(subject) = self.subjects.get_mut(&id) {
                     subject.pulses.take(Interval { low: at.before(BLOCK), high: at }, round_trips);
                 }
+                self.pulses_or_traces_are_in(id, now);
                 self.silent(id, silent, now);
                 self.observe(id, Observation::PulseBlock(block), at, now);
             }
@@ -170,7 +171,7 @@ impl Engine {
         // Evidence that was asked for is in.
         match job.kind {
             JobKind::Capacity | JobKind::Hops if job.why == Why::Evidence => self.cause_is_clearer(id, now),
-            JobKind::Route if job.why == Why::Evidence => self.traces_are_in(id, now),
+            JobKind::Route if job.why == Why::Evidence => self.pulses_or_traces_are_in(id, now),
             _ => {}
         }
     }
