@@ -4,9 +4,13 @@
 //! The bounds are those of the design, of before there were results: in at most one incident of a
 //! hundred noise is ever called a queue, and in 95 of a hundred a queue is told within 180 s.
 
+use std::ops::Range;
+
 use super::*;
 
-const INCIDENTS: u64 = 1000;
+/// The seeds with which the rule was chosen among four, and others that it was never tried with
+/// before its rates were written down (ADR 36).
+const SEEDS: [Range<u64>; 2] = [0..1000, 10_000..11_000];
 const CHANGE: Interval = times(120, 140);
 const HAPPENED: i64 = 130;
 
@@ -34,14 +38,19 @@ fn first_told(seed: u64, until: i64, before: &mut Blocks, since: Option<&mut Blo
 }
 
 /// How many incidents with nothing but this noise ever told of a queue.
-fn false_queues(noise: impl Fn() -> Box<Blocks>) -> usize {
-    (0..INCIDENTS).filter(|seed| first_told(*seed, HAPPENED + 3600, &mut *noise(), None).is_some()).count()
+fn false_queues(seeds: &Range<u64>, noise: impl Fn() -> Box<Blocks>) -> usize {
+    seeds.clone().filter(|seed| first_told(*seed, HAPPENED + 3600, &mut *noise(), None).is_some()).count()
 }
 
 /// How many told of a queue within so many seconds.
-fn told_queues(within: i64, before: impl Fn() -> Box<Blocks>, since: impl Fn() -> Box<Blocks>) -> usize {
+fn told_queues(
+    seeds: &Range<u64>,
+    within: i64,
+    before: impl Fn() -> Box<Blocks>,
+    since: impl Fn() -> Box<Blocks>,
+) -> usize {
     let is_said = |seed: &u64| first_told(*seed, HAPPENED + within, &mut *before(), Some(&mut *since())).is_some();
-    (0..INCIDENTS).filter(is_said).count()
+    seeds.clone().filter(is_said).count()
 }
 
 fn singly(mut queue: impl Queue + 'static) -> Box<Blocks> {
@@ -101,25 +110,30 @@ fn looks_between_stages_are_answered_alike() {
 
 #[test]
 fn an_hour_of_looks_at_noise_tells_of_no_queue() {
-    for mean in [15.0, 140.0, 1000.0, 8000.0] {
-        let counts = [
-            false_queues(|| singly(exponential(mean))),
-            false_queues(|| singly(slow(mean))),
-            false_queues(|| autoregressive(mean)),
-            false_queues(|| pareto(mean)),
-        ];
-        println!("{mean} us: white, slow, autoregressive, Pareto: {counts:?}");
-        assert!(counts.iter().all(|count| *count <= 10), "{mean} us: {counts:?} of {INCIDENTS}");
+    for seeds in SEEDS {
+        for mean in [15.0, 140.0, 1000.0, 8000.0] {
+            let counts = [
+                false_queues(&seeds, || singly(exponential(mean))),
+                false_queues(&seeds, || singly(slow(mean))),
+                false_queues(&seeds, || autoregressive(mean)),
+                false_queues(&seeds, || pareto(mean)),
+            ];
+            println!("{seeds:?}, {mean} us: white, slow, autoregressive, Pareto: {counts:?}");
+            assert!(counts.iter().all(|count| *count <= 10), "{seeds:?}, {mean} us: {counts:?}");
+        }
     }
 }
 
 #[test]
 fn a_queue_is_told_within_three_minutes() {
-    let counts = told_queues(180, || loaded(0.2), || loaded(0.68));
-    assert!(counts >= 950, "{counts} of {INCIDENTS}");
-    // Behind a shaper, where a quarter of the pulses wait and the others do not: of the goals, 950
-    // within 180 s and 990 within 600 s, neither is met (ADR 36).
-    let quarter = || singly(|random| if random.next_unit() < 0.25 { 200.0 } else { 0.0 });
-    let shaped = [180, 600].map(|within| told_queues(within, || singly(|_: &mut SplitMix64| 0.0), quarter));
-    println!("random arrivals {counts}, behind a shaper {shaped:?}");
+    for seeds in SEEDS {
+        let count = told_queues(&seeds, 180, || loaded(0.2), || loaded(0.68));
+        assert!(count >= 950, "{seeds:?}: {count}");
+        // Behind a shaper, where a quarter of the pulses wait and the others do not: of the goals,
+        // 950 within 180 s and 990 within 600 s, neither is met (ADR 36).
+        let quarter = || singly(|random| if random.next_unit() < 0.25 { 200.0 } else { 0.0 });
+        let nobody = || singly(|_: &mut SplitMix64| 0.0);
+        let shaped = [180, 600].map(|within| told_queues(&seeds, within, nobody, quarter));
+        println!("{seeds:?}: random arrivals {count}, behind a shaper {shaped:?}");
+    }
 }
