@@ -55,12 +55,17 @@ fn ten_kills() {
 #[test]
 #[ignore = "soak: takes more than an hour"]
 fn a_thousand_kills() {
-    let left = kills(1000, 9, |kill| match kill % 100 {
+    let left = kills(asked(), 9, |kill| match kill % 100 {
         99 => Life::Minute,
         number if number % 10 == 4 => Life::Slice,
         _ => Life::Short,
     });
     assert!(left.lost > 0, "no kill met a run");
+}
+
+/// A thousand, unless somebody asks for fewer.
+fn asked() -> u32 {
+    std::env::var("NARROWS_TEST_KILLS").ok().and_then(|text| text.parse().ok()).unwrap_or(1000)
 }
 
 fn kills(count: u32, seed: u64, life: impl Fn(u32) -> Life) -> Left {

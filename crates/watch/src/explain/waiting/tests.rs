@@ -75,6 +75,7 @@ fn slow(seed_mean: f64) -> impl Queue {
     }
 }
 
+mod hops;
 mod incidents;
 
 /// Two minutes after a start, eighty seconds after the change: five or six blocks.

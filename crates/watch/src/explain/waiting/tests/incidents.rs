@@ -15,7 +15,7 @@ const CHANGE: Interval = times(120, 140);
 const HAPPENED: i64 = 130;
 
 /// The waits of a block's pulses, in microseconds, block by block.
-type Blocks = dyn FnMut(&mut SplitMix64) -> [f64; 8];
+pub(super) type Blocks = dyn FnMut(&mut SplitMix64) -> [f64; 8];
 
 /// When a look first says that pulses wait longer, if one does by `until`.
 fn first_told(seed: u64, until: i64, before: &mut Blocks, since: Option<&mut Blocks>) -> Option<i64> {
@@ -53,13 +53,13 @@ fn told_queues(
     seeds.clone().filter(is_said).count()
 }
 
-fn singly(mut queue: impl Queue + 'static) -> Box<Blocks> {
+pub(super) fn singly(mut queue: impl Queue + 'static) -> Box<Blocks> {
     Box::new(move |random| [0; 8].map(|_| queue(random)))
 }
 
 /// What waits has a level per block, a logarithm with the standard deviation one, 0.6 of which is
 /// in the next one.
-fn autoregressive(mean: f64) -> Box<Blocks> {
+pub(super) fn autoregressive(mean: f64) -> Box<Blocks> {
     let mut level: Option<f64> = None;
     Box::new(move |random| {
         let shock = normal(random);
@@ -70,11 +70,11 @@ fn autoregressive(mean: f64) -> Box<Blocks> {
 }
 
 /// Of infinite variance.
-fn pareto(mean: f64) -> Box<Blocks> {
+pub(super) fn pareto(mean: f64) -> Box<Blocks> {
     singly(move |random| mean * ((1.0 - random.next_unit()).powf(-1.0 / 1.5) - 1.0))
 }
 
-fn normal(random: &mut SplitMix64) -> f64 {
+pub(super) fn normal(random: &mut SplitMix64) -> f64 {
     let radius = (-2.0 * (1.0 - random.next_unit()).ln()).sqrt();
     radius * (std::f64::consts::TAU * random.next_unit()).cos()
 }
