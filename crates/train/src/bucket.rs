@@ -142,12 +142,12 @@ pub fn search_with(trains: &[TrainReport], params: &BucketSearchParams) -> Bucke
 
 /// The same of trains that were read already.
 pub fn of_courses(courses: &[Course], params: &BucketSearchParams) -> BucketEvidence {
-    let bends: Vec<&Bend> = courses.iter().filter_map(|course| course.bend.as_ref()).collect();
-    let fresh = refilled(courses, &bends);
+    let fresh = refilled(courses);
     let all = shown(courses, &fresh, params);
     let slower =
         |deep: &TurningPoint| all.is_none_or(|all| deep.sustained.as_f64() * params.min_ratio < all.sustained.as_f64());
     let turning_point = deep(courses, params).filter(slower).or(all);
+    let bent = courses.iter().filter(|course| course.bend.is_some()).count();
     let highest = courses.iter().map(Course::fastest).fold(0.0, f64::max);
     let dry = courses
         .iter()
@@ -158,14 +158,15 @@ pub fn of_courses(courses: &[Course], params: &BucketSearchParams) -> BucketEvid
     let excluded = courses.iter().map(|course| course.excludes(fastest, EXCLUDED_RATIO)).fold(0.0, f64::max);
     BucketEvidence {
         turning_point,
-        bent: bends.len(),
-        straight: courses.len() - bends.len(),
+        bent,
+        straight: courses.len() - bent,
         dry,
         excluded_octets: if turning_point.is_none() { rounded(excluded) } else { 0 },
         fastest_bps: fastest,
     }
 }
 
+/// The bucket that these trains agree on in one of three ways.
 fn shown(courses: &[Course], fresh: &[bool], params: &BucketSearchParams) -> Option<TurningPoint> {
     agree(courses, fresh, params).or_else(|| agree_on_rate(courses, params)).or_else(|| later::agree(courses))
 }
@@ -175,13 +176,13 @@ fn shown(courses: &[Course], fresh: &[bool], params: &BucketSearchParams) -> Opt
 fn deep(courses: &[Course], params: &BucketSearchParams) -> Option<TurningPoint> {
     let longest = courses.iter().map(|course| course.octets).fold(0.0, f64::max);
     let long: Vec<Course> = courses.iter().filter(|course| course.octets * 2.0 >= longest).copied().collect();
-    let bends: Vec<&Bend> = long.iter().filter_map(|course| course.bend.as_ref()).collect();
-    shown(&long, &refilled(&long, &bends), params)
+    shown(&long, &refilled(&long), params)
 }
 
 /// Whether each train met a bucket that earlier trains had not emptied, taking the deepest bend for
 /// the bucket.
-fn refilled(courses: &[Course], bends: &[&Bend]) -> Vec<bool> {
+fn refilled(courses: &[Course]) -> Vec<bool> {
+    let bends: Vec<&Bend> = courses.iter().filter_map(|course| course.bend.as_ref()).collect();
     let rate = narrows_stat::median(&bends.iter().map(|bend| bend.sustained_bps).collect::<Vec<_>>());
     let depth = narrows_stat::median(&bends.iter().map(|bend| bend.depth_octets).collect::<Vec<_>>());
     let mut before: Option<f64> = None;

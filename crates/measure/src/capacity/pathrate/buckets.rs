@@ -73,8 +73,13 @@ fn slowed(session: &MethodRun, rate: f64) -> impl Iterator<Item = Bend> {
     bends.filter(move |bend| bend.after >= LEAST_AFTER && bend.sustained_bps < most)
 }
 
-fn long(session: &MethodRun) -> impl Iterator<Item = &Course> {
-    session.courses.iter().filter(|course| course.octets >= LONG_OCTETS)
+/// Trains that are long enough to tell of deep buckets.
+pub(super) fn long(session: &MethodRun) -> impl Iterator<Item = &Course> {
+    session.courses.iter().filter(|course| is_long(course))
+}
+
+pub(super) fn is_long(course: &Course) -> bool {
+    course.octets >= LONG_OCTETS
 }
 
 /// The estimate, or, where most long trains went on at far less, the least that they did: nobody
@@ -87,9 +92,14 @@ pub(super) fn went_on(session: &MethodRun, estimate: Estimate) -> Estimate {
     }
     let least = slowed(session, rate).map(|bend| bend.sustained_bps * bend.ours).fold(f64::INFINITY, f64::min);
     let Some(least) = bit_rate(least * (1.0 - SUSTAINED_ERROR)) else { return estimate };
-    let mut estimate = uncertain(estimate.caveat(Caveat::Shaped));
+    at_least_for_long(uncertain(estimate.caveat(Caveat::Shaped)), least)
+}
+
+/// A bound in the place of what was found, which only bursts got.
+fn at_least_for_long(mut estimate: Estimate, least: BitRate) -> Estimate {
+    let Some(burst) = estimate.rate() else { return estimate };
     estimate.adjust(|rate: &mut Ranged<BitRate>| (rate.value, rate.low) = (least, least));
-    estimate.at_least(Limit::Shaper).with("burst_bps", found.value)
+    estimate.at_least(Limit::Shaper).with("burst_bps", burst.value)
 }
 
 /// The bucket's rate is what the path carries; what the link behind it carries is beside it.
@@ -162,10 +172,7 @@ pub(super) fn kept_up(session: &MethodRun, mut estimate: Estimate, deeper_than_o
     let least = bends.map(|bend| bend.sustained_bps * bend.ours).fold(f64::INFINITY, f64::min);
     let Some(found) = estimate.rate() else { return estimate };
     match bit_rate(least * (1.0 - SUSTAINED_ERROR)) {
-        Some(least) if least < found.low => {
-            estimate.adjust(|rate: &mut Ranged<BitRate>| (rate.value, rate.low) = (least, least));
-            estimate.at_least(Limit::Shaper).with("burst_bps", found.value)
-        }
+        Some(least) if least < found.low => at_least_for_long(estimate, least),
         _ => estimate,
     }
 }
@@ -173,7 +180,7 @@ pub(super) fn kept_up(session: &MethodRun, mut estimate: Estimate, deeper_than_o
 /// Ours: packets of a bucket that later parts of trains have left behind.
 const FEW_PACKETS: u64 = 10;
 /// Ours: a quarter of what a train that looks for a bucket has on fast links.
-pub(super) const LONG_OCTETS: f64 = 120e3;
+const LONG_OCTETS: f64 = 120e3;
 /// Ours: packets behind a bend that others' packets slow by chance.
 const LEAST_AFTER: usize = 16;
 /// Ours: on a path whose trains else agree.

@@ -55,7 +55,7 @@ impl Adaptive {
     /// One look more where trains show a shaper's small bucket, and no long one has told whether it
     /// has a deep one, too.
     pub(super) fn look_last(&mut self, session: &MethodRun) {
-        if settled::shows_shaper(session) && !session.courses.iter().any(is_long) {
+        if settled::shows_shaper(session) && buckets::long(session).next().is_none() {
             self.loaded = true;
             self.bucket(session, 0);
         }
@@ -223,7 +223,7 @@ fn reach_octets(session: &MethodRun) -> u64 {
     let octets_per_ns = f64::from(session.full_size()) / packet_ns;
     let fast = octets_per_ns * 8e9 > FAST_BPS;
     // Short trains tell of small buckets; a deeper one may be there as well.
-    let known = !fast || session.courses.iter().any(is_long);
+    let known = !fast || buckets::long(session).next().is_some();
     let bent = known && buckets::search(session).bent > 0;
     if !bent && !fast {
         let left = SMALL_RUN_OCTETS.saturating_sub(session.tally.octets);
@@ -243,10 +243,12 @@ fn reach_octets(session: &MethodRun) -> u64 {
 pub(super) fn loaded_reach_octets(session: &MethodRun) -> u64 {
     let fast = wire_rate(session).is_some_and(|wire| wire > FAST_BPS);
     let most = if fast { FAST_REACH_OCTETS } else { SMALL_RUN_OCTETS / 2 };
-    let long = || session.courses.iter().filter(|course| is_long(course));
-    let shown = long().filter_map(|course| course.bend).map(|bend| bend_octets(&bend)).reduce(f64::max);
+    let bends = buckets::long(session).filter_map(|course| course.bend);
+    let shown = bends.map(|bend| bend_octets(&bend)).reduce(f64::max);
     // Others may have emptied the bucket before the first one.
-    shown.filter(|_| long().count() > 1).map_or(most, |shown| rounded(shown).clamp(SMALL_RUN_OCTETS / 2, most))
+    shown
+        .filter(|_| buckets::long(session).count() > 1)
+        .map_or(most, |shown| rounded(shown).clamp(SMALL_RUN_OCTETS / 2, most))
 }
 
 /// Whether short trains agreed, and no rounds followed.
@@ -269,23 +271,18 @@ fn ran_dry(session: &MethodRun) -> Option<&Course> {
     let looked = |phase: Phase| session.of(phase).next().is_some();
     let shorter = if looked(Phase::PacedBucket) { Phase::Check } else { Phase::Trains };
     let rate = session.ip_rate(narrows_stat::median(&session.rates(shorter))?);
-    (is_long(last) && last.rate_bps < FAR_SLOWER * rate).then_some(last)
+    (buckets::is_long(last) && last.rate_bps < FAR_SLOWER * rate).then_some(last)
 }
 
 /// Whether most of the paced trains that looked for a bucket ended slower than they began, as a
 /// bucket makes all of them. Others' traffic slows one now and then.
 fn often_slower(session: &MethodRun) -> bool {
-    let long = session.courses.iter().filter(|course| is_long(course));
-    let (slower, all) = long.fold((0, 0), |(slower, all), course| {
+    let (slower, all) = buckets::long(session).fold((0, 0), |(slower, all), course| {
         let bent = course.bend.is_some_and(|bend| bend.sustained_bps < FAR_SLOWER * bend.peak_bps);
         let ended = bent || course.later.is_some_and(|later| later.rate_bps < FAR_SLOWER * later.began_bps);
         (slower + usize::from(ended), all + 1)
     });
     slower * 2 > all
-}
-
-fn is_long(course: &Course) -> bool {
-    course.octets >= buckets::LONG_OCTETS
 }
 
 /// Octets of a train that bends in its middle where earlier ones did.
