@@ -1,6 +1,6 @@
 //! The result document of `simulate`.
 
-use narrows_probe::{BoundKind, Outcome};
+use narrows_probe::{BoundKind, Confidence, Outcome};
 use serde::{Deserialize, Serialize};
 
 use crate::rows::Remark;
@@ -72,6 +72,9 @@ pub struct RunRow {
     pub high_bps: Option<u64>,
     /// What it claims.
     pub verdict: BoundKind,
+    /// How much stands behind it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub confidence: Option<Confidence>,
     /// IP octets sent.
     pub octets: u64,
     /// Packets sent.
@@ -157,6 +160,7 @@ impl RunRow {
             low_bps: range.map(|range| range.low),
             high_bps: range.map(|range| range.high),
             verdict: measured.outcome.verdict(),
+            confidence: measured.outcome.estimate().map(|estimate| estimate.confidence),
             octets: measured.cost.octets,
             packets: measured.cost.packets,
             seconds: measured.cost.time.as_secs_f64(),
@@ -300,6 +304,7 @@ mod tests {
             low_bps: value.map(|v| v.0),
             high_bps: value.map(|v| v.2),
             verdict,
+            confidence: value.map(|_| Confidence::Medium),
             octets: 10,
             packets: 1,
             seconds: 1.0,

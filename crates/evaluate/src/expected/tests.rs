@@ -15,6 +15,7 @@ fn run(verdict: BoundKind, claim: Option<[u64; 3]>) -> RunRow {
         value_bps: claim.map(|claim| claim[1]),
         high_bps: claim.map(|claim| claim[2]),
         verdict,
+        confidence: None,
         octets: 1,
         packets: 1,
         seconds: 1.0,

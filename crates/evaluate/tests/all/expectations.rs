@@ -20,6 +20,7 @@ fn answers(verdict: BoundKind, value: Option<u64>) -> SimulationDocument {
         low_bps: value,
         high_bps: value,
         verdict,
+        confidence: None,
         octets: 1,
         packets: 1,
         seconds: 1.0,
