@@ -13,6 +13,7 @@
 //! Trains that found the bucket part empty are left out.
 
 mod bend;
+mod ends;
 mod envelope;
 mod later;
 #[cfg(test)]
@@ -23,6 +24,7 @@ use std::time::Duration;
 use narrows_units::{BitRate, rounded};
 
 pub use bend::{Bend, Course, Later, course};
+pub use ends::Pace;
 pub use envelope::{Passage, depth_octets, envelope};
 use narrows_probe::probes::TrainReport;
 
@@ -48,8 +50,9 @@ pub struct TurningPoint {
     /// Most of them kept no even pace behind the bend: others take tokens too, and where `ours` is
     /// 1 nobody knows how many. Then rate and depth are lower bounds.
     pub uneven: bool,
-    /// Most of them kept one distance behind the bend: `ours` says all that others took.
-    pub steady: bool,
+    /// How packets of most trains follow one another behind the bend: whether `ours` says all that
+    /// others took.
+    pub pace: Pace,
     /// Share of the octets beyond the bucket's rate that were lost, 0..1.
     pub lost_share: f64,
     /// Octets that waited at the end of the longest train, by the delay that had grown.
@@ -166,10 +169,31 @@ pub fn of_courses(courses: &[Course], params: &BucketSearchParams) -> BucketEvid
     }
 }
 
-/// The bucket that these trains agree on in one of three ways.
+/// The bucket that these trains agree on in one of two ways.
 fn shown(courses: &[Course], fresh: &[bool], params: &BucketSearchParams) -> Option<TurningPoint> {
-    agree(courses, fresh, params).or_else(|| agree_on_rate(courses, params)).or_else(|| later::agree(courses))
+    agree(courses, fresh, params).or_else(|| agree_on_rate(courses, params))
 }
+
+/// The same with what the ends of trains say: where that is a bucket of another rate, the slower of
+/// the two counts. At one bucket ends tell its rate more exactly than lines through all behind a
+/// bend.
+pub fn with_ends(evidence: BucketEvidence, courses: &[Course]) -> BucketEvidence {
+    let Some(ended) = later::agree(courses) else { return evidence };
+    let turning_point = evidence.turning_point.map_or(ended, |bent| slower_or_exact(bent, ended));
+    BucketEvidence { turning_point: Some(turning_point), excluded_octets: 0, ..evidence }
+}
+
+fn slower_or_exact(bent: TurningPoint, ended: TurningPoint) -> TurningPoint {
+    let ratio = ended.sustained.as_f64() / bent.sustained.as_f64();
+    if (1.0 / ONE_BUCKET..=ONE_BUCKET).contains(&ratio) {
+        let TurningPoint { sustained, sustained_range, ours, uneven, pace, trains, .. } = ended;
+        return TurningPoint { sustained, sustained_range, ours, uneven, pace, trains, ..bent };
+    }
+    if ratio < 1.0 { ended } else { bent }
+}
+
+/// Times by which others make a bend's rate differ from the bucket's ("ours").
+const ONE_BUCKET: f64 = 1.2;
 
 /// What the long trains show. Of two buckets in a row most trains bend at the shallow one, and the
 /// long ones at the deep one, which is what the path keeps up.
@@ -305,7 +329,7 @@ fn together(alike: &[&Course]) -> Option<TurningPoint> {
         sender_limited: limited * 2 > bends.len(),
         ours,
         uneven,
-        steady: steady * 2 > bends.len(),
+        pace: if steady * 2 > bends.len() { Pace::Even } else { Pace::Uneven },
         lost_share,
         queued_octets: rounded(longest.queued_octets),
         trains: bends.len(),

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use narrows_units::BitRate;
 
+use super::ends::{self, Pace};
 use narrows_probe::probes::{Fate, TrainReport};
 
 /// How a train arrived.
@@ -37,13 +38,25 @@ pub struct Course {
 pub struct Later {
     /// Rate of the train's first quarter, bit/s.
     pub began_bps: f64,
-    /// The highest rate of a quarter of its packets, bit/s: the bucket's, if it was empty by then,
-    /// [`Later::ours`] of which the train got.
+    /// Rate of a later quarter, bit/s: the bucket's, if it was empty by then, [`Later::ours`] of
+    /// which the train got.
     pub rate_bps: f64,
     /// As [`Bend::ours`], of that quarter.
     pub ours: f64,
-    /// As [`Bend::steady`], of that quarter.
-    pub steady: bool,
+    /// How packets of that quarter follow one another.
+    pub pace: Pace,
+}
+
+impl Later {
+    /// Whether most packets keep one distance.
+    pub fn keeps_pace(&self) -> bool {
+        self.pace != Pace::Uneven
+    }
+
+    /// Whether it went on at hardly less than it began at.
+    pub fn is_straight(&self) -> bool {
+        self.rate_bps >= STRAIGHT * self.began_bps
+    }
 }
 
 /// Where a train bends.
@@ -110,10 +123,10 @@ const AT_ONCE: f64 = 1e18;
 /// Packets that must have arrived on either side of a bend (ours: a line through fewer is no line).
 const LEAST_BEFORE: usize = 3;
 pub(super) const LEAST_AFTER: usize = 8;
-/// Packets of a quarter that has a rate ("ours": one more or less is a tenth).
-const LEAST_QUARTER: usize = 10;
 /// Two lines must leave at most this share of the squares that one leaves.
 const SQUARES_LEFT: f64 = 0.2;
+/// As much as a bucket must change ("ours").
+const STRAIGHT: f64 = 0.87;
 /// Gaps this close to their median are the same ("ours").
 const STEADY: f64 = 0.05;
 /// Arrivals at this share of the departures' rate are as fast as they.
@@ -121,11 +134,11 @@ const AS_FAST: f64 = 0.95;
 
 pub(super) struct Point {
     /// Octets up to and including this packet.
-    octets: f64,
+    pub(super) octets: f64,
     /// Since the first arrival.
-    time: f64,
+    pub(super) time: f64,
     departed: f64,
-    seq: u32,
+    pub(super) seq: u32,
 }
 
 /// Reads a train; `None` if fewer than two packets arrived, or at once. `clock_step`: what the
@@ -149,7 +162,7 @@ pub fn course(report: &TrainReport, min_ratio: f64, clock_step: Duration) -> Opt
         departure_bps: departure_rate(report),
         fastest_bps: fastest(&points, beyond / span),
         bend: (sent.is_finite()).then(|| bend(report, &points, min_ratio, clock_step.as_secs_f64())).flatten(),
-        later: later(&points, clock_step.as_secs_f64()),
+        later: ends::later(&points, clock_step.as_secs_f64()),
     })
 }
 
@@ -178,23 +191,6 @@ fn fastest(points: &[Point], mean: f64) -> f64 {
         }
     }
     most
-}
-
-/// The fastest of three quarters in the later half, each half over the one before.
-fn later(points: &[Point], tick: f64) -> Option<Later> {
-    let quarter = points.len() / 4;
-    if quarter < LEAST_QUARTER {
-        return None;
-    }
-    let rate = |part: &[Point]| {
-        let (first, last) = (part.first()?, part.last()?);
-        (last.time > first.time).then(|| 8.0 * (last.octets - first.octets) / (last.time - first.time))
-    };
-    let parts = [2 * quarter, 5 * quarter / 2, 3 * quarter].map(|begin| &points[begin..begin + quarter]);
-    let rated = parts.into_iter().filter_map(|part| Some((part, rate(part)?)));
-    let (part, rate_bps) = rated.max_by(|a, b| a.1.total_cmp(&b.1))?;
-    let (ours, steady) = share(part, rate_bps, tick);
-    Some(Later { began_bps: rate(&points[..quarter])?, rate_bps: rate_bps / ours, ours, steady })
 }
 
 fn departure_rate(report: &TrainReport) -> f64 {

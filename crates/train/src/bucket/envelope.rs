@@ -12,6 +12,7 @@ use narrows_units::{BitRate, rounded};
 
 use super::TurningPoint;
 use super::bend::{points, share};
+use super::ends::Pace;
 
 /// One train of full-size packets, back to back: when it left, and what arrived when.
 #[derive(Debug, Clone, PartialEq)]
@@ -131,7 +132,7 @@ pub fn envelope(trains: &[Passage]) -> Option<TurningPoint> {
         sender_limited: false,
         ours: 1.0,
         uneven: true,
-        steady: false,
+        pace: Pace::Uneven,
         lost_share: 0.0,
         queued_octets: 0,
         trains: alike.len(),

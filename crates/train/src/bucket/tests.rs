@@ -300,31 +300,62 @@ fn in_parts(id: u32, gap_ns: i64, parts: &[(usize, f64)]) -> Course {
     course(&report, 1.1, Duration::ZERO).unwrap()
 }
 
-/// Bursts of others slow each train elsewhere, and two found the bucket empty.
-#[test]
-fn long_trains_that_go_on_at_one_rate_show_a_bucket() {
-    let trains =
-        [[93.0, 21.0, 40.0, 50.0], [94.0, 60.0, 50.0, 50.0], [39.0, 50.0, 50.0, 50.0], [50.0, 50.0, 50.0, 20.0]];
-    let courses: Vec<Course> = (0..).zip(trains).map(|(id, mbps)| in_quarters(id, mbps)).collect();
-    let found = later::agree(&courses).unwrap();
-    assert!(found.sustained.bps().abs_diff(50_000_000) < 500_000, "{found:?}");
-    assert!(found.peak.bps().abs_diff(93_500_000) < 1_000_000 && found.trains == 4, "{found:?}");
-    assert!((found.ours - 1.0).abs() < f64::EPSILON, "{found:?}");
+fn went_on(trains: &[[f64; 4]]) -> Option<TurningPoint> {
+    let courses: Vec<Course> = (0..).zip(trains).map(|(id, mbps)| in_quarters(id, *mbps)).collect();
+    later::agree(&courses)
 }
 
-/// Steady traffic slows trains from their first packet on; a train that goes on faster has met no
-/// bucket of that rate; three trains agree by chance.
+/// Bursts of others bend each train elsewhere, and one found the bucket empty.
 #[test]
-fn loaded_links_and_three_trains_show_no_bucket() {
-    let search = |trains: &[[f64; 4]]| {
-        let courses: Vec<Course> = (0..).zip(trains).map(|(id, mbps)| in_quarters(id, *mbps)).collect();
-        later::agree(&courses)
-    };
-    assert_eq!(search(&[[68.0; 4]; 6]), None);
-    let one = [93.0, 60.0, 50.0, 50.0];
-    assert!(search(&[one; 4]).is_some());
-    assert_eq!(search(&[one, one, one, one, [93.0, 93.0, 93.0, 70.0]]), None);
-    assert_eq!(search(&[one, one, one, [93.0, 40.0, 44.0, 41.0]]), None);
+fn long_trains_that_go_on_at_one_rate_show_a_bucket() {
+    let trains = [[93.0, 21.0, 40.0, 50.0], [94.0, 60.0, 50.0, 50.0], [93.0, 50.0, 50.0, 50.0], [50.0; 4]];
+    let found = went_on(&trains).unwrap();
+    assert!(found.sustained.bps().abs_diff(50_000_000) < 500_000, "{found:?}");
+    assert!(found.peak.bps().abs_diff(93_000_000) < 1_000_000 && found.trains == 4, "{found:?}");
+    assert!((found.ours - 1.0).abs() < f64::EPSILON && found.pace == Pace::Even, "{found:?}");
+}
+
+/// A train that is too short for the bucket ends as fast as it began, and is not against it.
+#[test]
+fn two_trains_show_a_bucket_of_less_than_half_the_rate_and_three_one_of_more() {
+    let (deep, shallow, short) = ([93.0, 60.0, 40.0, 40.0], [93.0, 60.0, 50.0, 50.0], [93.0; 4]);
+    assert!(went_on(&[deep, deep, short, short]).is_some());
+    assert_eq!(went_on(&[deep, short, short]), None);
+    assert_eq!(went_on(&[shallow, shallow, short]), None);
+    assert!(went_on(&[shallow, shallow, shallow, short]).is_some());
+}
+
+/// Steady traffic slows trains from their first packet on, what begins on the way slows some and
+/// lets others speed up, and a link whose rate varies ends them in between.
+#[test]
+fn loaded_and_varying_links_show_no_bucket() {
+    assert_eq!(went_on(&[[68.0; 4]; 6]), None);
+    let (slowed, sped_up) = ([93.0, 60.0, 50.0, 50.0], [50.0, 60.0, 93.0, 93.0]);
+    assert!(went_on(&[slowed; 3]).is_some());
+    assert_eq!(went_on(&[slowed, slowed, slowed, sped_up, sped_up]), None);
+    let ends = [30.0, 30.2, 30.3, 38.0, 45.0, 60.0, 61.0].map(|end| [61.0, 55.0, end, end]);
+    assert_eq!(went_on(&ends), None);
+}
+
+/// Packets of 1500 octets that follow one another at these gaps in turn, µs.
+fn at_gaps(gaps_us: &[f64]) -> Later {
+    let parts: Vec<(usize, f64)> = gaps_us.iter().cycle().take(240).map(|gap| (1, 12e3 / gap)).collect();
+    in_parts(0, 20_000, &parts).later.unwrap()
+}
+
+/// By hand: of four packets one has a packet of others in front of it, so that trains get four
+/// fifths of what passes.
+#[test]
+fn the_end_of_a_train_tells_the_rate_without_others() {
+    let even = at_gaps(&[240.0, 240.0, 240.0, 480.0]);
+    assert!((even.rate_bps - 50e6).abs() < 0.5e6 && even.pace == Pace::Even, "{even:?}");
+    assert!((even.ours - 0.8).abs() < 0.02, "{even:?}");
+    // A timer is late by up to a fifth, and what waited comes the sooner.
+    let late = at_gaps(&[240.0, 290.0, 190.0, 260.0, 220.0, 480.0]);
+    assert!((late.rate_bps - 50e6).abs() < 1e6 && late.pace == Pace::Late, "{late:?}");
+    // Others come between two in three: the distance that most keep is not the link's.
+    let others = at_gaps(&[480.0, 480.0, 240.0]);
+    assert_eq!(others.pace, Pace::Uneven, "{others:?}");
 }
 
 /// Six trains of 33 packets empty the first bucket alone, of five packets.

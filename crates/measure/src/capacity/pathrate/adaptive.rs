@@ -423,15 +423,21 @@ fn opened(session: &MethodRun) -> usize {
 /// for.
 fn may_be_a_buckets(session: &MethodRun) -> bool {
     let looked = session.of(Phase::PacedBucket).next().is_some();
-    let gap = gap_ns(session, session.full_size()).unwrap_or(0.0);
-    let slow = gap > EARLY_LOOK_NS;
-    slow && !looked && session.narrow_is_loaded(1) != Some(false) && modes::may_be_a_buckets(session, None)
+    looks_early(session)
+        && !looked
+        && session.narrow_is_loaded(1) != Some(false)
+        && modes::may_be_a_buckets(session, None)
+}
+
+/// Whether a look for a bucket may come before the last rounds.
+fn looks_early(session: &MethodRun) -> bool {
+    gap_ns(session, session.full_size()).unwrap_or(0.0) > EARLY_LOOK_NS
 }
 
 /// Octets after which no new round begins: a look for a bucket is paid for by one of them.
 fn most_octets(session: &MethodRun) -> u64 {
-    let looked = session.of(Phase::PacedBucket).next().is_some();
-    session.params.max_octets.saturating_sub(if looked { ROUND_OCTETS } else { 0 })
+    let looks = session.of(Phase::PacedBucket).next().is_some() || !looks_early(session);
+    session.params.max_octets.saturating_sub(if looks { ROUND_OCTETS } else { 0 })
 }
 
 /// Time after which no new round begins, ns.

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use narrows_probe::probes::TrainReport;
 use narrows_stat::student_t_quantile;
-use narrows_train::bucket::TurningPoint;
+use narrows_train::bucket::{Pace, TurningPoint};
 use narrows_train::bucket_head::{self, SPARE};
 use narrows_train::train_method::whole_packets;
 
@@ -37,7 +37,7 @@ pub(super) struct Shape {
 /// The trains that tell, where trains bent and the sender is not far faster than what they got.
 /// Packets that keep one distance tell by themselves what others took.
 pub(super) fn wanted(session: &MethodRun, found: &TurningPoint) -> Option<Shape> {
-    let known = found.steady || found.ours < 1.0 || found.lost_share > 0.0;
+    let known = found.pace != Pace::Uneven || found.ours < 1.0 || found.lost_share > 0.0;
     let (got, sent) = (found.sustained.as_f64(), found.sent.as_f64());
     let fast = (TWICE * got).min(BELOW * sent);
     let packet = f64::from(session.full_size().max(1));

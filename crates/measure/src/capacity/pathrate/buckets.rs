@@ -10,7 +10,7 @@ use super::sample::Phase;
 use super::session::{MethodRun, Pooled};
 use super::settled;
 use narrows_probe::outcome::{BoundKind, BucketFinding, Caveat, Confidence, Estimate, Finding, Limit, Ranged};
-use narrows_train::bucket::{self, Bend, BucketEvidence, Course, TurningPoint};
+use narrows_train::bucket::{self, Bend, BucketEvidence, Course, Later, Pace, TurningPoint};
 
 /// What the trains say of a token bucket: those that bend, or all together.
 pub(super) fn search(session: &MethodRun) -> BucketEvidence {
@@ -45,7 +45,8 @@ pub(super) fn found(session: &MethodRun) -> Option<TurningPoint> {
 pub(super) fn credible(session: &MethodRun, turning_point: &TurningPoint) -> bool {
     let (below, trains) = match (is_quiet(session), turning_point.uneven) {
         (true, _) => (SUSTAINED_BELOW, 2),
-        (false, false) => (SUSTAINED_BELOW, 3),
+        // What keeps one distance needs no third train to say what others took.
+        (false, false) => (SUSTAINED_BELOW, if turning_point.pace == Pace::Uneven { 3 } else { 2 }),
         (false, true) => BESIDE_CROSS_TRAFFIC,
     };
     let apart = turning_point.sustained.as_f64() < below * turning_point.peak.as_f64();
@@ -63,7 +64,9 @@ fn is_of_two_links(session: &MethodRun, turning_point: &TurningPoint) -> bool {
 /// Whether a train that was longer went on far slower than this bucket lets it: there may be
 /// another one behind.
 pub(super) fn slowed_further(session: &MethodRun, turning_point: &TurningPoint) -> bool {
-    slowed(session, turning_point.sustained.as_f64()).next().is_some()
+    let rate = turning_point.sustained.as_f64();
+    let ended = ended_below(session, rate, BESIDE_CROSS_TRAFFIC.0);
+    slowed(session, rate).next().is_some() || ended * 2 > long(session).count()
 }
 
 /// How long trains went on that came at far less than `rate` bit/s in the end.
@@ -71,6 +74,39 @@ fn slowed(session: &MethodRun, rate: f64) -> impl Iterator<Item = Bend> {
     let most = BESIDE_CROSS_TRAFFIC.0 * rate;
     let bends = long(session).filter_map(|course| course.bend);
     bends.filter(move |bend| bend.after >= LEAST_AFTER && bend.sustained_bps < most)
+}
+
+/// Long trains that ended at less than this share of `rate` bit/s, at an even pace.
+fn ended_below(session: &MethodRun, rate: f64, share: f64) -> usize {
+    let ended = |later: &Later| later.keeps_pace() && later.rate_bps < share * rate;
+    long(session).filter(|course| course.later.as_ref().is_some_and(ended)).count()
+}
+
+/// Whether a train that may come at `rate` bit/s ended as behind an emptied bucket. A link of any
+/// rate that others share lets one go on at half of that, but it slows it from the first packet on.
+pub(super) fn ended_slower(later: &Later, rate: f64) -> bool {
+    let least = match (later.is_straight(), later.keeps_pace()) {
+        (true, true) => SHARED,
+        (true, false) => SHARED_TWICE,
+        (false, true) => SUSTAINED_BELOW,
+        (false, false) => BESIDE_CROSS_TRAFFIC.0,
+    };
+    later.rate_bps < least * rate
+}
+
+/// Whether any long train ended slower than this bucket, or the link, lets it.
+pub(super) fn may_go_on_slower(session: &MethodRun, rate: f64) -> bool {
+    let ended = |later: &Later| later.keeps_pace() && ended_slower(later, rate);
+    long(session).any(|course| course.later.as_ref().is_some_and(ended))
+}
+
+/// Whether long trains all went on as they began, and alike: longer ones are no slower. Earlier
+/// trains may have emptied a bucket before each of two.
+pub(super) fn go_on_alike(session: &MethodRun) -> bool {
+    let later: Vec<Later> = long(session).filter_map(|course| course.later).collect();
+    let rates = later.iter().map(|later| later.rate_bps);
+    let (least, most) = rates.fold((f64::INFINITY, 0.0f64), |(least, most), rate| (least.min(rate), most.max(rate)));
+    later.len() > 2 && later.iter().all(Later::is_straight) && most <= (1.0 + LIKE_OTHERS) * least
 }
 
 /// Trains that are long enough to tell of deep buckets.
@@ -108,7 +144,7 @@ pub(super) fn from_bucket(session: &MethodRun, turning_point: &TurningPoint, beh
     let rate = turning_point.sustained;
     let half = SUSTAINED_ERROR * rate.as_f64();
     let end = |value: f64| bit_rate(value).unwrap_or(rate);
-    let others = turning_point.ours >= 1.0 && !turning_point.steady;
+    let others = turning_point.ours >= 1.0 && turning_point.pace == Pace::Uneven;
     let most = if others { beside_others(turning_point) } else { 0.0 };
     let high = end(high.as_f64().max(most) + half);
     let low = end(low.as_f64() - half);
@@ -192,5 +228,12 @@ const BESIDE_CROSS_TRAFFIC: (f64, usize) = (1.0 / 1.5, 4);
 const DEEPER: u64 = 10;
 /// Ours: times the rate found, from which on others may have taken too much to name a value.
 const WIDE: f64 = 1.3;
+/// Of a train's own rate: a link of `C` that others fill lets it through at `C / (C + x)`, `x` up
+/// to `C`.
+const SHARED: f64 = 0.5;
+/// The same of two such links in a row, whose packets come at no pace.
+const SHARED_TWICE: f64 = 1.0 / 3.0;
+/// Ours: what a timer moves the ends of long trains by.
+const LIKE_OTHERS: f64 = 0.03;
 /// Ours: a packet more or less behind the bend.
 const SUSTAINED_ERROR: f64 = 0.02;

@@ -162,9 +162,10 @@ impl MethodRun {
         !batch_phase && floor > 0.0 && sample.span_ns() <= floor * sample.gaps_ns.len() as f64
     }
 
-    /// What bends of trains say of a token bucket.
+    /// What bends and ends of trains say of a token bucket.
     pub(super) fn bends(&self) -> BucketEvidence {
-        bucket::of_courses(&self.courses, &BucketSearchParams::default())
+        let bends = bucket::of_courses(&self.courses, &BucketSearchParams::default());
+        bucket::with_ends(bends, &self.courses)
     }
 
     /// Time from the first train that came whole to the last, ns.

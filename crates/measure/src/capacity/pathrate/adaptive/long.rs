@@ -3,10 +3,12 @@
 
 use std::time::Duration;
 
-use narrows_train::bucket::{Bend, Course};
+use narrows_train::bucket::{Bend, Course, Pace};
 use narrows_units::{BitRate, rounded};
 
-use super::{Adaptive, Closing, EARLY_ROUND, MOST_SPACING, Stage, TRAIN_OCTETS, gap_ns, most_ns, paced_cap_of};
+use super::{
+    Adaptive, Closing, EARLY_ROUND, MOST_SPACING, Stage, TRAIN_OCTETS, gap_ns, looks_early, most_ns, paced_cap_of,
+};
 use crate::capacity::pathrate::sample::Phase;
 use crate::capacity::pathrate::session::MethodRun;
 use crate::capacity::pathrate::{Request, answer, batches, behind, buckets, by_trains, hosts, settled, three_rates};
@@ -20,9 +22,15 @@ impl Adaptive {
         // more are needed.
         let enough = if is_quiet(session) { ALIKE } else { ALIKE_BESIDE_CROSS_TRAFFIC };
         let reported = search.turning_point.is_some_and(|turning_point| {
-            turning_point.trains >= enough && !buckets::slowed_further(session, &turning_point)
+            let known = turning_point.pace != Pace::Uneven || !turning_point.uneven || !self.loaded;
+            turning_point.trains >= enough && known && !buckets::slowed_further(session, &turning_point)
         });
-        let reach = if self.loaded { loaded_reach_octets(session) } else { reach_octets(session) };
+        let doubt = asked < DOUBTED && doubts(session);
+        let reach = match self.loaded {
+            true if doubt => most_loaded_octets(session),
+            true => loaded_reach_octets(session),
+            false => reach_octets(session),
+        };
         let octets = reach.min(session.params.bucket_octets);
         // Of one that a host spoiled little is known: where nobody else sends, a straight train
         // excludes buckets of a fifth of its octets.
@@ -32,9 +40,13 @@ impl Adaptive {
         let sharp = wire_rate(session).is_some_and(|wire| !by_trains::blurred(session, wire));
         let spoiled = asked < SPOILED && sharp && !self.loaded && (none || says_little);
         let dry = !self.loaded && asked < SPOILED && ran_dry(session).is_some();
-        let slower = if self.loaded { often_slower(session) } else { search.bent > 0 || ended_slower(session) };
+        let slower = if self.loaded {
+            looks_early(session) && often_slower(session)
+        } else {
+            search.bent > 0 || ended_slower(session)
+        };
         let bends = slower || dry;
-        let more = asked == 0 || spoiled || (bends && !reported && asked < BUCKET_TRAINS);
+        let more = asked == 0 || spoiled || (bends && !reported && asked < BUCKET_TRAINS) || doubt;
         let packets = usize::try_from(octets / u64::from(session.full_size().max(1))).unwrap_or(usize::MAX);
         let lasts_ns = gap_ns(session, session.full_size()).unwrap_or(0.0) * packets as f64;
         let late = session.of(Phase::Batches).next().is_some() && session.elapsed_ns() > most_ns(session) / 2.0;
@@ -55,7 +67,11 @@ impl Adaptive {
     /// One look more where trains show a shaper's small bucket, and no long one has told whether it
     /// has a deep one, too.
     pub(super) fn look_last(&mut self, session: &MethodRun) {
-        if settled::shows_shaper(session) && buckets::long(session).next().is_none() {
+        let fast = trains_rate(session).is_some_and(|wire| wire > FAST_BPS);
+        let least = most_loaded_octets(session) as f64 / 2.0;
+        let looked = session.courses.iter().any(|course| course.octets >= least);
+        let none = !looked && (fast || settled::shows_shaper(session));
+        if none || doubts(session) {
             self.loaded = true;
             self.bucket(session, 0);
         }
@@ -89,6 +105,10 @@ impl Adaptive {
     /// first train that bends need not have met a full one: what was sent before it may have come
     /// out of the bucket, too.
     pub(in super::super) fn pause(session: &MethodRun, request: Request) -> Duration {
+        // Behind a train that no bucket bent the next one goes on emptying what may be there.
+        if session.courses.last().is_some_and(|last| buckets::is_long(last) && ended_fast(session, last)) {
+            return Duration::ZERO;
+        }
         let bent: Vec<_> = session.courses.iter().filter_map(|course| Some((course, course.bend?))).collect();
         let drained = match bent.as_slice() {
             [(course, _)] => (session.tally.octets as f64 - course.octets).max(0.0),
@@ -238,17 +258,43 @@ fn reach_octets(session: &MethodRun) -> u64 {
     octets.max(least)
 }
 
-/// The same beside other traffic: a first train may have bent for others, so that those that follow
-/// are as long unless it bent early.
+/// The same beside other traffic; less on links that are so fast that rounds come first.
+fn most_loaded_octets(session: &MethodRun) -> u64 {
+    let wire = trains_rate(session).unwrap_or(0.0);
+    match (wire > FAST_BPS, looks_early(session)) {
+        (false, _) => SMALL_RUN_OCTETS / 2,
+        (true, true) => FAST_REACH_OCTETS.max(rounded(wire / 8e9 * LOADED_REACH_NS)),
+        (true, false) => LAST_REACH_OCTETS,
+    }
+}
+
+/// As many as may be, until bends show that fewer do: a first train may have bent for others, or
+/// they may have emptied the bucket before it.
 pub(super) fn loaded_reach_octets(session: &MethodRun) -> u64 {
-    let fast = wire_rate(session).is_some_and(|wire| wire > FAST_BPS);
-    let most = if fast { FAST_REACH_OCTETS } else { SMALL_RUN_OCTETS / 2 };
+    let most = most_loaded_octets(session);
     let bends = buckets::long(session).filter_map(|course| course.bend);
     let shown = bends.map(|bend| bend_octets(&bend)).reduce(f64::max);
-    // Others may have emptied the bucket before the first one.
-    shown
-        .filter(|_| buckets::long(session).count() > 1)
-        .map_or(most, |shown| rounded(shown).clamp(SMALL_RUN_OCTETS / 2, most))
+    let shown = shown.filter(|_| buckets::long(session).count() > 1);
+    shown.map_or(most, |shown| rounded(shown).max(SMALL_RUN_OCTETS / 2).min(most))
+}
+
+/// Whether a long train ended slower than what all say so far: there may be a deeper bucket.
+fn doubts(session: &MethodRun) -> bool {
+    let found = buckets::search(session).turning_point.map(|found| found.sustained.as_f64());
+    let rate = found.or_else(|| ip_rate(session)).unwrap_or(0.0);
+    buckets::may_go_on_slower(session, rate) && !buckets::go_on_alike(session)
+}
+
+/// The rate at which full packets follow one another so far, IP layer, bit/s.
+fn ip_rate(session: &MethodRun) -> Option<f64> {
+    wire_rate(session).map(|wire| session.ip_rate(wire))
+}
+
+/// The rate at which trains of some packets came so far, wire bit/s: a link behind the narrow one
+/// pushes pairs together, but not whole trains.
+fn trains_rate(session: &MethodRun) -> Option<f64> {
+    let all = wire_rate(session)?;
+    Some(narrows_stat::median(&session.rates(Phase::Trains)).map_or(all, |trains| trains.min(all)))
 }
 
 /// Whether short trains agreed, and no rounds followed.
@@ -274,15 +320,26 @@ fn ran_dry(session: &MethodRun) -> Option<&Course> {
     (buckets::is_long(last) && last.rate_bps < FAR_SLOWER * rate).then_some(last)
 }
 
-/// Whether most of the paced trains that looked for a bucket ended slower than they began, as a
-/// bucket makes all of them. Others' traffic slows one now and then.
+/// Whether a train ended as fast as others show the link to be.
+fn ended_fast(session: &MethodRun, course: &Course) -> bool {
+    let rate = ip_rate(session).unwrap_or(f64::INFINITY);
+    course.bend.is_none() && course.later.is_some_and(|later| later.rate_bps >= SLOWER * rate)
+}
+
+/// Whether long trains ended slower than they began, or than they came to the bucket, as often as
+/// not. Others' traffic slows one now and then.
 fn often_slower(session: &MethodRun) -> bool {
+    let rate = ip_rate(session).unwrap_or(f64::INFINITY);
+    if buckets::go_on_alike(session) {
+        return false;
+    }
     let (slower, all) = buckets::long(session).fold((0, 0), |(slower, all), course| {
         let bent = course.bend.is_some_and(|bend| bend.sustained_bps < FAR_SLOWER * bend.peak_bps);
-        let ended = bent || course.later.is_some_and(|later| later.rate_bps < FAR_SLOWER * later.began_bps);
-        (slower + usize::from(ended), all + 1)
+        let came = course.departure_bps.min(rate);
+        let ended = course.later.is_some_and(|later| buckets::ended_slower(&later, came));
+        (slower + usize::from(bent || ended), all + 1)
     });
-    slower * 2 > all
+    all > 0 && slower * 2 >= all
 }
 
 /// Octets of a train that bends in its middle where earlier ones did.
@@ -314,6 +371,10 @@ const SMALL_RUN_OCTETS: u64 = 97_000;
 const FAST_BPS: f64 = 15e6;
 /// A bucket of half a megabyte at half of a gigabit bends no sooner.
 const REACH_NS: f64 = 10e6;
+/// On links where rounds come first and have cost as much as a run may.
+const LAST_REACH_OCTETS: u64 = 320_000;
+/// One of 300 kB at three eighths of 400 Mbit/s.
+const LOADED_REACH_NS: f64 = 20e6;
 /// A fifth of it, less the packets behind the bend, is more than 90 kB.
 const FAST_REACH_OCTETS: u64 = 480_000;
 /// Share of the peak that a bend loses at least, for the length of what follows.
@@ -323,6 +384,8 @@ const LONGEST_REACH_NS: f64 = 1e9;
 /// bend.
 const BUCKET_OCTETS: u64 = 1_200_000;
 const BUCKET_TRAINS: usize = 6;
+/// So many, where a train ended slower than what was found.
+const DOUBTED: usize = 3;
 /// As much as a bend loses at least.
 const SLOWER: f64 = 1.0 - LEAST_STEP;
 /// What makes a bucket beside others credible.
