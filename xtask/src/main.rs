@@ -1,6 +1,16 @@
-//! The project's own chores:
-//! `cargo xtask test | judge | soak | tidy | accuracy | record | efficiency | ablate | bench |
-//! fuzz | package | book | size | pictures`.
+//! The project's own chores. Each has a file of its name beside this one, except that `test`,
+//! `judge` and `soak` are in `suite.rs`; `cargo xtask` alone prints their flags.
+//!
+//! | command | for |
+//! |---|---|
+//! | `test` | what every change must pass; `tidy`, `book` and others are parts of it |
+//! | `judge`, `soak` | what needs a quiet machine; what takes long |
+//! | `accuracy`, `record`, `efficiency`, `ablate`, `bench` | figures; `--write` puts them under `docs/results/` |
+//! | `fuzz` | every fuzz target for a while |
+//! | `package`, `size` | packages, and how large and how slow to build the program is |
+//! | `book`, `pictures` | the book of `docs/`, and the pictures in it |
+//!
+//! A command ends with 1 if what it checks has a fault, with 2 if there is no such command.
 
 mod ablate;
 mod accuracy;

@@ -1,7 +1,10 @@
 //! `narrows`: what can this path carry, and what is holding me back?
 //!
-//! One binary; its subcommands are one file each under `commands/`. Results go to standard output,
-//! progress and complaints to standard error; exit codes are those of [`exit`].
+//! One binary. `Command` below lists the subcommands; each has its flags and its function `run` in
+//! a file of its own under `commands/`. To add one, add a variant, its arm in `run`, and such a
+//! file. Files beside `commands/` have what several subcommands share: budgets, settings, screens,
+//! recordings, [`exit`] codes. Results go to standard output, progress and complaints to standard
+//! error.
 
 mod budget;
 mod call;

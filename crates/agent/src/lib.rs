@@ -7,6 +7,8 @@
 //! * [`Limits`] are what the owner of the host allows. They stand above what the hub signs.
 //!
 //! It measures nothing itself and reads no clock itself: [`Measure`] and [`Clock`] are arguments.
+//! `connection` and `moves` react to the bus, `clock` to the hub's time, `lease` to leases.
+//! `docs/design/fleet.md` says what an agent does while hub or bus is away.
 //!
 //! Invariant: a result is on the disk of this host before the bus hears of it, and stays until the
 //! record has it.

@@ -7,10 +7,11 @@
 //! * [`Permissions`] and [`Settings`] are the same for both.
 //!
 //! One set of tests (`tests/all/suite`) runs over both, so that a fleet can move from one to the
-//! other.
+//! other. A new call of [`Bus`] needs both carriers and a test there. `docs/design/bus.md` has
+//! subjects, limits and what happens when a server fails.
 //!
-//! Invariant: the bus is never the only copy of a result. Who publishes one keeps it until the
-//! record has it.
+//! Invariant: the bus is never the only copy of a result. The agent that publishes a result keeps
+//! it until the record has it.
 
 pub mod embedded;
 pub mod nats;

@@ -11,7 +11,7 @@
 //! tcpdump's filter language, for the kernel and for us.
 //!
 //! Memory is bounded whatever the capture: one window of a file, a bounded table of connections, a
-//! bounded store of results. This crate opens no file and no socket: the caller hands it a reader.
+//! bounded store of results. This crate opens no file and no socket: the caller passes a reader.
 //!
 //! To read another link type, add it to `decode/link.rs`; another file format goes to `file/`.
 

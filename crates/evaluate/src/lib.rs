@@ -1,11 +1,11 @@
 //! Evaluation plans: methods and external tools run over many paths, and their errors summarised.
 //!
-//! A [`Plan`] is a TOML file: scenarios, methods, parameters, seeds, and the worlds to run in.
-//! Crossing these gives [`Cell`]s, one per row of the result. Each cell is run as often as the plan
-//! says: in the simulator by this crate, in the lab by a [`ExternalRunner`] that the program hands
-//! over. Each [`Run`] goes to a [`Store`] at once, so a plan that was killed goes on where it
-//! stopped. Rows are summaries of runs, in the plan's order: estimate over truth, cost in octets
-//! and ns, caveats.
+//! A [`Plan`] is a TOML file: scenarios, methods, parameters, seeds, and the worlds to run in. Each
+//! combination of scenario, method with parameters, and world is a [`Cell`], and gives one row of
+//! the result. [`carry_out`] runs each cell as often as the plan says: in the simulator by itself,
+//! in the lab by the [`ExternalRunner`] that the program hands over. Each [`Run`] goes to a
+//! [`Store`] at once, so a plan that was killed goes on where it stopped. Rows are summaries of
+//! runs, in the plan's order: estimate over truth, cost in octets and ns, caveats.
 //!
 //! The truth comes from the scenario ([`truth`]), never from the plan. A run in the lab whose
 //! timing was not valid is marked and not judged. External tools are described in the plan

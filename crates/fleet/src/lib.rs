@@ -2,7 +2,8 @@
 //! link holds paths back.
 //!
 //! Everything here is pure. Time is an argument, chance comes from a seed, and no file, socket or
-//! thread is touched.
+//! thread is touched. `docs/design/fleet.md` has the reasons, and what each part does when another
+//! one fails.
 //!
 //! * [`config`]: sites, groups, tests and alerts from TOML; pairs out.
 //! * [`alert`]: runs and rules in; alerts out, one for the paths that one link holds back.

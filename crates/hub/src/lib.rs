@@ -6,7 +6,8 @@
 //! * [`Server`] serves the API, the pages and the embedded bus on one port.
 //!
 //! `compile` makes a timetable from what is known; it is pure, so that a configuration can be
-//! tried.
+//! tried. What the hub decides comes from `narrows_fleet`; what it keeps is in `narrows_record`.
+//! `docs/design/fleet.md` has the reasons.
 //!
 //! Invariant: a result is acknowledged on the bus after the record has it, never before.
 

@@ -15,10 +15,11 @@
 //!                         ◀──      (narrows_sim::Path)      ◀──
 //! ```
 //!
-//! A [`RealTimePath`] needs `/dev/net/tun`; a [`Lab`] (real routers, link by link) does not if the
-//! kernel allows packet rings. Both need either root or user namespaces
-//! ([`enter_user_namespace_if_needed`], first thing in `main`), and no other program. Ask
-//! [`available`] or [`namespaces_available`] beforehand. Addresses: [`AddressPlan`].
+//! A [`RealTimePath`] needs `/dev/net/tun`. A [`Lab`] (real routers, link by link) needs it only
+//! where the kernel allows no packet rings. Both need root or user namespaces: call
+//! [`enter_user_namespace_if_needed`] first thing in `main`, before any thread starts. They call no
+//! other program. [`available`] and [`namespaces_available`] say whether a lab can run here.
+//! Addresses: [`AddressPlan`].
 
 mod device;
 mod error;

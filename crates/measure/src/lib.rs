@@ -25,7 +25,8 @@
 //! its formula, and under *Fails when* what is seen if an assumption does not hold. Parameters are
 //! in `Params`. A constant stands in the file that uses it, and says where its value comes from.
 //!
-//! `narrows_methods` lists the methods. Its `job` decides which of them run, and in which order.
+//! `narrows_methods` lists the methods; its module `job` decides which of them run, and in which
+//! order. To add a method, follow the recipe in `CONTRIBUTING.md`; start from `rtt.rs`.
 
 pub mod answers;
 pub mod asymprobe;

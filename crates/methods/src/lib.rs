@@ -1,12 +1,18 @@
 //! Every method by name, the automatic choices, and the main job of `narrows test`.
 //!
-//! The methods themselves are in `narrows_measure` (what users get), `narrows_published` (the tools
-//! of the literature) and [`job`] (`available`, which combines two of them).
+//! The methods themselves are in `narrows_measure` (what users get) and `narrows_published` (the
+//! tools of the literature). Only `available` is in [`job`]: it runs `capacity` in brief, then
+//! `slope`.
 //!
 //! - [`METHODS`] lists them. Command line, documentation, tests and fuzz targets read this list. To
 //!   add a method, write its module in one of those crates and add one line here.
-//! - [`job::main_job`] runs methods in order over one world: each gets what the earlier ones found.
-//!   The order and the budget are in `job/plan.rs`.
+//! - [`automatic`] is the method that answers for a metric unless the caller names another;
+//!   [`automatic_for`] the same against a host that runs no server.
+//! - [`job::main_job`] runs methods in order over one world: each gets what the earlier ones found,
+//!   and its outcome is an entry of the result. The order and the budget are in `job/plan.rs`.
+//!
+//! Nothing here reads a clock or opens a socket. A method that the world cannot serve ends with a
+//! reason, and the job goes on; a world that fails ends the job.
 
 pub mod job;
 #[cfg(test)]
@@ -131,8 +137,8 @@ pub fn answered(metric: Metric, answering: Answering) -> impl Iterator<Item = &'
 /// Capacity by echoes, SYNs and closed ports: `answers`, which alone expects a host at rest to be
 /// late with its first answer, and never turns that into a bound.
 ///
-/// Available bandwidth by echoes alone: `fac2`, whose trains are few and short. Its result is that
-/// of both directions together.
+/// Available bandwidth by echoes: [`automatic`]'s own, which reads them. `fac2`, whose trains are
+/// few and short, would answer if it did not.
 pub fn automatic_for(metric: Metric, answering: Answering) -> Option<&'static dyn Method> {
     let usual = automatic(metric).filter(|method| method.answered_by().contains(&answering));
     let other: Option<&'static dyn Method> = match (metric, answering) {

@@ -11,8 +11,10 @@
 //! A world takes a probe (sizes and departure times) and returns an event: for each packet its
 //! departure (stamped by the program or the kernel) and its arrival, in ns, or that it was lost.
 //! Receive stamps come from the card or the kernel where they give any, else from the program; the
-//! facts of the path say which. A probe that this host cannot carry out is refused with a reason.
-//! Every wait has an end.
+//! facts of the path say which. If this host cannot carry out a probe, the answer is a refusal with
+//! its reason. No wait is endless: each has a timeout.
+//!
+//! A new feature of sockets gets a file of its own beside these, and its calls in `src/sys/`.
 //!
 //! All `unsafe` code of the project is in `src/sys/`.
 

@@ -1,4 +1,4 @@
-//! How `narrows watch` reaches people.
+//! How `narrows watch` and the hub of a fleet reach people.
 //!
 //! * [`Channel`]: the settings of one channel, `[channel.NAME]` of `watch.toml`.
 //! * [`NoticeBody`]: what is said; [`shape`] puts it into the words of Slack, ntfy, Alertmanager
@@ -8,7 +8,9 @@
 //! * [`Outbox`] and [`Worker`]: keep notices until they are delivered, try again later and later,
 //!   and give up after a day.
 //!
-//! Time is an argument everywhere but in the limits that sockets and programs have.
+//! Time is an argument, except for the time-outs of sockets and programs. A new kind of channel is
+//! a variant of [`Channel`] in `settings.rs` and a file under `send/`; a new form of text is a
+//! function in `shape.rs`.
 
 mod body;
 mod error;

@@ -7,11 +7,12 @@
 //! | [`icmp`] | echoes; errors with the packet that they quote and their RFC 4884 extensions |
 //! | [`tcp`], [`udp`] | headers of TCP and UDP |
 //!
-//! The crate etherparse does the fields and sums. Header types hold their fields by value: no index
-//! into a packet is kept. Octets of unknown origin enter through `read` and `parse`, which never
-//! panic. A truncated packet is enough if it holds the header: captures and ICMP quotes cut packets
-//! short. What is too short or malformed is `None` or an error. Lengths are what the headers claim.
-//! The caller checks them against what it has, except in [`ip::IpHeader::read_whole`].
+//! The crate etherparse reads and writes the fields, and computes the sums. Header types hold their
+//! fields by value: no index into a packet is kept. Octets of unknown origin enter through `read`
+//! and `parse`, which never panic. A truncated packet is enough if it holds the header: captures
+//! and ICMP quotes cut packets short. What is too short or malformed is `None` or an error. Lengths
+//! are what the headers claim. The caller checks them against what it has, except in
+//! [`ip::IpHeader::read_whole`].
 
 pub mod checksum;
 pub mod icmp;

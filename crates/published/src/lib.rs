@@ -1,11 +1,12 @@
 //! The methods of the literature, faithful to their papers and programs, for comparison.
 //!
-//! Four of them also answer users. `narrows available` asks `pathload` where its first method has
-//! no number. Hosts without a server are measured by `capprobe`, `nettimer` and `fac2`.
+//! They answer where the caller names one. One of them also serves a default: `narrows test
+//! --thorough` runs `pathload` beside `slope`.
 //!
-//! One file or folder per tool, with its manual in the `.md` file beside it: assumptions, formula,
-//! and when it fails. `docs/design/methods/` says where ours differs from the paper or the
-//! program. Results have the units of `narrows_measure`: bit/s at the IP layer, octets, ns.
+//! Each tool has a file or folder, and its manual in the `.md` file beside it. The manual says what
+//! the tool assumes, its formula, and when it fails. `docs/design/methods/` says where ours differs
+//! from the paper or the program. Results have the units of `narrows_measure`: bit/s at the IP
+//! layer, octets, ns.
 //!
 //! | module | shared by several tools |
 //! |---|---|

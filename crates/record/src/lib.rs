@@ -1,9 +1,11 @@
 //! What the hub of a fleet keeps: agents, results, plans, and who changed what.
 //!
-//! [`Record`] is all that the hub knows of it. SQLite carries it for up to 50 hosts, PostgreSQL 15
-//! for more. One set of tests (`tests/all/suite`) runs over both.
+//! [`open()`] gives a [`Record`], which is all that the hub knows of it. SQLite carries it for up
+//! to 50 hosts, PostgreSQL 15 for more. One set of tests (`tests/all/suite`) runs over both.
+//! `docs/design/record.md` has the tables, and how to change them.
 //!
-//! Invariant: what [`Record::ingest`] returned for is on the disk, once, whoever sends it again.
+//! Invariant: when [`Record::ingest`] returns, the results are on the disk. A result that is sent
+//! again is kept once.
 
 mod chain;
 mod codes;

@@ -23,7 +23,8 @@
 //! # Ok::<(), narrows_scenario::ScenarioError>(())
 //! ```
 //!
-//! Nothing here reads a clock, opens a socket or draws from a global random source.
+//! Nothing here reads a clock, opens a socket or draws from a global random source. What a hop may
+//! do to packets is in `path/`, one file each; `CONTRIBUTING.md` has the recipe for another one.
 
 mod bursts;
 mod host;

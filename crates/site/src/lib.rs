@@ -1,13 +1,16 @@
 //! What the web servers of narrows share.
 //!
-//! * [`Server`] binds, refuses unsafe settings, and serves until it is told to stop. It re-reads
-//!   the files of TLS and users when they change.
-//! * [`Site`] is what each request passes before a route sees it: host, rate, who asks.
+//! * [`Server`] binds and serves until it is told to stop. It refuses an address that other
+//!   machines reach, unless there are TLS and users or a token. It reads the files of TLS and users
+//!   again when they change.
+//! * [`Site`] checks each request before a route gets it: the name of the host, the rate of
+//!   requests, and who asks.
 //! * [`Assets`] are the files of the pages; [`KIT`] those that all pages use.
 //! * [`Feed`] carries news to browsers as server-sent events.
 //! * [`Problem`] is what went wrong, as RFC 9457 says it.
 //!
-//! Whoever serves brings routes whose state holds a [`Site`] (`FromRef`).
+//! The caller brings the routes; their state contains a [`Site`] (axum's `FromRef`). `narrows_web`
+//! and `narrows_hub` do so.
 
 mod accept;
 mod admission;

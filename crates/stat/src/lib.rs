@@ -4,6 +4,14 @@
 //! that is empty, too short, not finite or without spread is an [`Error`] or a `None`, never a
 //! panic and never a NaN passed on.
 //!
+//! | file | functions |
+//! |---|---|
+//! | `order` | quantiles, median, mean, variance, median absolute deviation |
+//! | `interval`, `welch` | intervals, the distributions they need, Welch's test |
+//! | `slope`, `hull` | straight lines through points and below them, clock skew |
+//! | `trend`, `level_shift` | whether a series rises, or falls for good |
+//! | `modes`, `dispersion` | where a sample piles up, autocorrelation, batches of gaps |
+//!
 //! Each function's documentation names the source of its formula and what it assumes of its
 //! samples. Intervals assume independent samples unless they say otherwise; samples of one train
 //! are not independent. Each statistic is a file of its own, tested against a worked or published

@@ -36,16 +36,16 @@
 //! - **Head** (JSON text): [`Header`]. A run goes on until its end, or the next head.
 //! - **Exchange** (postcard): the clock's first and last reading before the step (varints, zigzag,
 //!   nanoseconds), what was asked ([`Request`]: a probe or a wait), what was answered ([`Answer`]).
-//!   A train's rows are differences: position less one, departure and length to the row before,
-//!   receive stamps to the receive stamp before, return stamps to the row's own departure. Behind a
-//!   transfer's answer stand, if there are any, the marks of its samples, stream by stream; older
-//!   readers do not look there.
+//!   A train's rows are written as differences: the position less one; departure and length less
+//!   those of the row before; the receive stamp less the one before; the return stamp less the
+//!   row's own departure. A transfer's answer may be followed by the marks of its samples, stream
+//!   by stream; older readers ignore them.
 //! - **End** (JSON text): [`End`]: the clock's readings after the last answer, the outcome, the
 //!   cost.
 //!
 //! Heads and ends are JSON because they grow with the program; exchanges are most of a file, and
-//! postcard is small. A change of what an exchange holds is a new version of the format; a test
-//! holds version 1 by its octets.
+//! postcard is small. If the content of an exchange changes, the format gets a new version. A test
+//! compares version 1 octet by octet.
 //!
 //! A block is written at 32 KiB, after a second of the world's time, and at the end of each run. A
 //! file that ends without a run's end is a run that did not end.

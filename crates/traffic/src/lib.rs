@@ -37,7 +37,7 @@
 //! # Sources
 //! One-way delay RFC 7679, loss RFC 7680, delay variation RFC 5481 §4.2 (PDV), interarrival jitter
 //! RFC 3550 §6.4.1, reordering RFC 4737 §3. Index of dispersion: variance over mean of counts in a
-//! window, 1 for a Poisson process. Which models a generator of the field has: `[DITG12]`.
+//! window, 1 for a Poisson process. The choice of models follows `[DITG12]`.
 
 mod account;
 mod control;

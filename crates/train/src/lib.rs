@@ -6,7 +6,7 @@
 //! | [`reading`] | rate in and out, growth of one-way delay, batching by the receiver |
 //! | [`burst_ends`] | which packets of a train have stamps that can be trusted |
 //! | [`bucket`], [`bucket_watch`] | token buckets: rate and depth |
-//! | [`carried`] | the rate at which the path carried it at least, whatever held the stamps up |
+//! | [`carried`] | a lower bound of the rate at which the path passed it, also if a host stalled |
 //! | [`pairs`], [`mindelay`], [`pair_mode`] | packet pairs: which ones met no queue, and their rate |
 //! | [`windows`] | percentiles of a quantity that varies |
 //!

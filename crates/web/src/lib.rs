@@ -8,7 +8,9 @@
 //! A request passes the site (host, rate, who asks), then `api` or `pages`. Every route of
 //! the API is described where it is written; `/api/openapi.json` is made from these descriptions.
 //!
-//! Invariant: no request resolves a name, measures, or waits for a query on an async thread.
+//! [`Metrics`] are counted in `metrics/` and printed for Prometheus.
+//!
+//! Invariant: no request resolves a name or measures, and no async thread waits for a query.
 
 mod api;
 mod app;

@@ -19,8 +19,8 @@
 //! `docs/design/protocol.md` has the layouts of octets and the order of messages. Rates are in
 //! bit/s, times in ns.
 //!
-//! A message that an older peer would misread needs a new [`VERSION`]. The two sides use the lower
-//! of their versions.
+//! If an older peer would misread a new message, raise [`VERSION`]. The two sides use the lower of
+//! their versions.
 
 mod bytes;
 mod conversation;
