@@ -100,6 +100,12 @@ pub(super) fn may_go_on_slower(session: &MethodRun, rate: f64) -> bool {
     long(session).any(|course| course.later.as_ref().is_some_and(ended))
 }
 
+/// Whether any long train bent to less than that. Others' bursts bend one as well.
+pub(super) fn may_bend_further(session: &MethodRun, rate: f64) -> bool {
+    let bends = long(session).filter_map(|course| course.bend);
+    bends.filter(|bend| bend.after >= LEAST_AFTER).any(|bend| bend.sustained_bps < SUSTAINED_BELOW * rate)
+}
+
 /// Whether long trains all went on as they began, and alike: longer ones are no slower. Earlier
 /// trains may have emptied a bucket before each of two.
 pub(super) fn go_on_alike(session: &MethodRun) -> bool {

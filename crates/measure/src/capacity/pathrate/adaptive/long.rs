@@ -278,11 +278,14 @@ pub(super) fn loaded_reach_octets(session: &MethodRun) -> u64 {
     shown.map_or(most, |shown| rounded(shown).max(SMALL_RUN_OCTETS / 2).min(most))
 }
 
-/// Whether a long train ended slower than what all say so far: there may be a deeper bucket.
+/// Whether a long train ended slower than what all say so far, or the only one bent to less: there
+/// may be a deeper bucket.
 fn doubts(session: &MethodRun) -> bool {
     let found = buckets::search(session).turning_point.map(|found| found.sustained.as_f64());
     let rate = found.or_else(|| ip_rate(session)).unwrap_or(0.0);
-    buckets::may_go_on_slower(session, rate) && !buckets::go_on_alike(session)
+    let alone = looks_early(session) && session.of(Phase::PacedBucket).count() == 1;
+    let slower = buckets::may_go_on_slower(session, rate) || (alone && buckets::may_bend_further(session, rate));
+    slower && !buckets::go_on_alike(session)
 }
 
 /// The rate at which full packets follow one another so far, IP layer, bit/s.
