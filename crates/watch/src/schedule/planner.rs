@@ -1,6 +1,6 @@
 //! All targets: one call gives the jobs to start now.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use narrows_units::{BitRate, Octets};
@@ -37,6 +37,8 @@ pub enum PathEvent {
 pub struct Planner {
     targets: BTreeMap<TargetId, TargetPlan>,
     running: BTreeMap<JobId, Running>,
+    /// Targets whose loading jobs met another job of the target: they come before the next route.
+    held_up: BTreeSet<TargetId>,
     zone: Zone,
     jitter: Jitter,
     last_job: u64,
@@ -58,6 +60,7 @@ impl Planner {
         Self {
             targets: BTreeMap::new(),
             running: BTreeMap::new(),
+            held_up: BTreeSet::new(),
             zone,
             jitter: Jitter::new(seed),
             last_job: 0,
@@ -115,14 +118,20 @@ impl Planner {
             let due = plan.due(now.boot, local, &mut self.jitter);
             let link_time = if due.is_empty() { Duration::ZERO } else { self.link_time(id) };
             let mut waits = false;
+            let is_held_up = self.held_up.remove(&id) && due.iter().any(|(kind, _)| kind.loads());
             for (kind, why) in due {
                 // What is less urgent does not take the minute that something else waits for.
                 if kind.loads() && waits {
                     continue;
                 }
-                // A route beside load shows the queue that the load makes.
-                let beside_load = kind == JobKind::Route && loads(&self.running, id);
-                if beside_load || (kind.loads() && !free(&self.running, &self.targets, id, self.loading_jobs)) {
+                // A route beside load shows the queue that the load makes; a crash costs one run.
+                let mut meets = self.running.values().any(|job| job.target == id);
+                if kind.loads() && meets {
+                    self.held_up.insert(id);
+                }
+                // Routes that take longer than the time between them leave room for other jobs.
+                meets |= kind == JobKind::Route && is_held_up;
+                if meets || (kind.loads() && !free(&self.running, &self.targets, id, self.loading_jobs)) {
                     self.retry_at = Some(now.boot.after(RETRY));
                     continue;
                 }
@@ -246,11 +255,6 @@ fn job(id: JobId, target: TargetId, plan: &TargetPlan, (kind, why): (JobKind, Wh
     let over_second = if kind == JobKind::Test { plan.capacity } else { plan.settings.over_second(plan.capacity) };
     let least = over_second.time_for(octets.count()).unwrap_or(LONGEST_JOB);
     Job { id, target, kind, why, octets, over_second, time: (least * 4).clamp(SHORTEST_JOB, LONGEST_JOB) }
-}
-
-/// Whether a running job loads the target's path.
-fn loads(running: &BTreeMap<JobId, Running>, target: TargetId) -> bool {
-    running.values().any(|job| job.target == target && job.kind.loads())
 }
 
 /// No running job loads the target's link or its host, and a worker is free.

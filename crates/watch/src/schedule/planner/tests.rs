@@ -223,33 +223,6 @@ fn a_night_is_worked_once_whatever_the_clock_does() {
 }
 
 #[test]
-fn targets_of_one_link_take_turns() {
-    let mut world = World::new(6, &[2000, 5000]);
-    world.run(day(1), |world| {
-        let loading = world.running.iter().filter(|(_, job)| job.kind.loads()).count();
-        assert!(loading <= 1);
-    });
-    assert!(world.sent.values().all(|jobs| jobs.len() > 500));
-}
-
-#[test]
-fn no_route_begins_beside_load_on_its_path() {
-    let mut world = World::new(7, &[100_000]);
-    let target = TargetId::new(0);
-    world.run(day(1).after(Duration::from_secs(300)), |world| {
-        if world.now.boot >= day(1) {
-            world.planner.observe(target, world.now.boot, PathEvent::Trigger);
-        }
-    });
-    let (loads, routes): (Vec<Sent>, Vec<Sent>) =
-        world.sent[&target].iter().partition(|sent| sent.4 != Why::Base && sent.2 > 20_000);
-    assert!(loads.len() > 500 && routes.len() > 24, "{} {}", loads.len(), routes.len());
-    for route in routes {
-        assert!(!loads.iter().any(|load| load.0 < route.0 && route.0 < load.1), "{route:?}");
-    }
-}
-
-#[test]
 fn quiet_hours_have_routes_alone() {
     let mut world = World::new(7, &CAPACITIES_KBPS);
     world.run(day(7), |_| {});
@@ -350,8 +323,9 @@ fn a_first_slice_without_a_value_is_repeated_soon_and_not_for_ever() {
         }
     });
     let gaps: Vec<u64> = asked.windows(2).map(|pair| pair[1].since(pair[0]).as_secs()).collect();
-    assert!(gaps.len() > 13 && gaps[..4].iter().all(|gap| *gap <= 15), "{gaps:?}");
-    assert!(gaps[4..11].iter().all(|gap| (16..=24).contains(gap)), "{gaps:?}");
+    // A route before a slice takes up to 5 s here.
+    assert!(gaps.len() > 13 && gaps[..4].iter().all(|gap| *gap <= 15 + 5), "{gaps:?}");
+    assert!(gaps[4..11].iter().all(|gap| (16..=24 + 5).contains(gap)), "{gaps:?}");
     assert!(gaps[12..].iter().all(|gap| *gap >= 54), "{gaps:?}");
 }
 
@@ -382,15 +356,20 @@ fn what_people_ask_for_begins_at_once_or_is_refused_with_the_reason() {
     let octets = world.planner.request(target, JobKind::Hops, world.now).unwrap();
     assert_eq!(world.planner.request(target, JobKind::Hops, world.now), Ok(octets), "it is queued once");
     let asked = |jobs: &[Job]| jobs.iter().filter(|job| job.why == Why::Asked).count();
+    let end = |planner: &mut Planner, job: Job, at| {
+        planner.ended(job.id, at, JobEnd { octets: None, outcome: Outcome::Done });
+    };
+    for route in world.planner.due(world.now) {
+        end(&mut world.planner, route, world.now.boot);
+    }
     let first = world.planner.due(world.now);
     assert!(asked(&first) == 1 && first.iter().all(|job| job.octets <= octets || job.why != Why::Asked));
     assert_eq!(asked(&world.planner.due(world.now)), 0);
     // Until the share for evidence is spent.
     let mut begun = first;
     let refusal = (0..1000).find_map(|_| {
-        for job in begun.drain(..).chain(world.planner.due(world.now)).collect::<Vec<_>>() {
-            world.planner.ended(job.id, world.now.boot, JobEnd { octets: None, outcome: Outcome::Done });
-        }
+        begun.drain(..).for_each(|job| end(&mut world.planner, job, world.now.boot));
+        begun = world.planner.due(world.now);
         let minute = Duration::from_secs(61);
         world.now = Moment { boot: world.now.boot.after(minute), wall: world.now.wall.after(minute) };
         world.planner.request(target, JobKind::Hops, world.now).err()
@@ -498,3 +477,5 @@ fn another_assumed_capacity_counts_until_one_is_measured() {
     assert_eq!(world.planner.targets[&target].capacity, BitRate::from_mbps(7), "the new path may be narrower");
     assert_eq!(assume(&mut world, 7), (BitRate::from_mbps(7), None));
 }
+
+mod turns;
