@@ -29,4 +29,3 @@ pub use trigger::{PulseBlock, Trigger};
 pub use windows::Windows;
 
 pub(crate) use score::QUEUEING_FLOOR_NS;
-pub(crate) use windows::UNKNOWN_SCALE;

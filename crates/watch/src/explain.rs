@@ -14,4 +14,4 @@ pub use evidence::{
     SignalState, Unchanged,
 };
 pub use rules::{Explanation, explain};
-pub use waiting::RoundTrips;
+pub use waiting::{Added, RoundTrips};

@@ -110,7 +110,7 @@ fn incident(truth: &str, random: &mut SplitMix64) -> Evidence {
         facts,
         facts_checked: checked,
         signals,
-        hops: (1..).zip(hops).map(|(hop, rose)| HopQueueing { hop, rose }).collect(),
+        hops: (1..).zip(hops).filter_map(|(hop, rose)| Some(HopQueueing { hop, rose: Some(rose?) })).collect(),
         spent: Octets::new(0),
     }
 }

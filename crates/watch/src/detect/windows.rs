@@ -144,7 +144,7 @@ const LEAST_SCALE: f64 = 0.9;
 
 /// Without history: noise with memory of one half per value has this scale, and an unknown season
 /// moves the level by this many spreads.
-pub(crate) const UNKNOWN_SCALE: f64 = 1.7;
+pub(super) const UNKNOWN_SCALE: f64 = 1.7;
 const UNKNOWN_DRIFT: f64 = 0.5;
 const UNKNOWN: f64 = 5.5;
 const LOWEST: f64 = 4.0;

@@ -97,7 +97,7 @@ pub struct FactEvidence {
 pub struct HopQueueing {
     /// The hop; the first router is 1.
     pub hop: u8,
-    /// Whether round trips to it rose; `None` where it did not answer often enough.
+    /// Whether round trips to it rose; `None` where that cannot be told.
     pub rose: Option<bool>,
 }
 
@@ -163,7 +163,7 @@ pub struct Evidence {
     pub facts_checked: bool,
     /// The signals of this path.
     pub signals: PathSignals,
-    /// Queueing per hop, nearest first.
+    /// Queueing per hop, nearest first. Hops that answer to no trace are left out.
     pub hops: Vec<HopQueueing>,
     /// What was sent to find out.
     pub spent: Octets,

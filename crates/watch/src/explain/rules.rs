@@ -97,13 +97,19 @@ fn queueing_at_a_hop(evidence: &Evidence) -> Option<Cause> {
     if !rose {
         return None;
     }
-    let first = evidence.hops.iter().position(|hop| hop.rose == Some(true));
-    let Some(first) = first else { return Some(Cause::CrossTrafficSomewhere) };
-    let from_there_on = evidence.hops[first..].iter().all(|hop| hop.rose != Some(false));
+    let hops = &evidence.hops;
+    let Some(first) = hops.iter().position(|hop| hop.rose == Some(true)) else {
+        return Some(Cause::CrossTrafficSomewhere);
+    };
+    let from_there_on = hops[first..].iter().all(|hop| hop.rose != Some(false));
+    // All that is sent further meets the queue, so the next hop sees it too. Behind the last one,
+    // pulses did.
+    let is_seen_again = hops.get(first + 1).is_none_or(|next| next.rose == Some(true));
     // A silent hop before it leaves open which of the two it is.
-    let edge_known = first.checked_sub(1).is_none_or(|before| evidence.hops[before].rose == Some(false));
-    Some(if from_there_on && edge_known {
-        Cause::CrossTraffic { hop: evidence.hops[first].hop }
+    let hop = hops[first].hop;
+    let edge_known = hop == 1 || hops[..first].last().is_some_and(|one| one.hop + 1 == hop && one.rose == Some(false));
+    Some(if from_there_on && is_seen_again && edge_known {
+        Cause::CrossTraffic { hop }
     } else {
         Cause::CrossTrafficSomewhere
     })

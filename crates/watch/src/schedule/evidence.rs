@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::job::JobKind;
 use crate::time::BootTime;
 
-/// The work of one incident: a route every second for 60 s; a slice every 10 s, 12 in all; then
+/// The work of one incident: a route every second for 90 s; a slice every 10 s, 12 in all; then
 /// capacity and hops. Once a change is found, the capacity does not wait for the slices: it says
 /// whether the link itself became slower.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -84,9 +84,8 @@ const SLICES: u32 = 12;
 const SLICE_EVERY: Duration = Duration::from_secs(10);
 const SLICES_FOR: Duration = Duration::from_secs(300);
 const ROUTE_EVERY: Duration = Duration::from_secs(1);
-/// Queues come in bursts: a minute of traces places most (ours:
-/// `a_minute_of_traces_places_most_queues`).
-const ROUTES_FOR: Duration = Duration::from_secs(60);
+/// Queues come in bursts: so many traces place most (ours: ADR 38).
+const ROUTES_FOR: Duration = Duration::from_secs(90);
 const GIVEN_FOR: Duration = Duration::from_secs(900);
 /// Some routes come first: nothing is traced beside a job that loads the path.
 const CAPACITY_AFTER: Duration = Duration::from_secs(8);
@@ -121,7 +120,7 @@ mod tests {
     fn a_suspicion_waits_for_slices_and_a_change_for_routes_alone() {
         let mut suspected = Incident::new(at(100));
         let begun = run(&mut suspected, 100..400);
-        assert_eq!(of(&begun, JobKind::Route), (100..160).collect::<Vec<_>>());
+        assert_eq!(of(&begun, JobKind::Route), (100..190).collect::<Vec<_>>());
         assert_eq!(of(&begun, JobKind::Slice), (100..220).step_by(10).collect::<Vec<_>>());
         assert_eq!([JobKind::Capacity, JobKind::Hops].map(|kind| of(&begun, kind)), [[211], [211]]);
         assert!(suspected.is_over(at(212)));
@@ -138,10 +137,10 @@ mod tests {
         let before = run(&mut incident, 100..215);
         assert_eq!(of(&before, JobKind::Capacity), [211]);
         incident.changed(at(215));
-        let begun = run(&mut incident, 215..300);
+        let begun = run(&mut incident, 215..310);
         assert_eq!(of(&begun, JobKind::Capacity), [223]);
-        assert_eq!(of(&begun, JobKind::Route), (215..275).collect::<Vec<_>>());
-        incident.changed(at(300));
-        assert!(run(&mut incident, 300..400).is_empty(), "the queueing of the same change");
+        assert_eq!(of(&begun, JobKind::Route), (215..305).collect::<Vec<_>>());
+        incident.changed(at(310));
+        assert!(run(&mut incident, 310..400).is_empty(), "the queueing of the same change");
     }
 }

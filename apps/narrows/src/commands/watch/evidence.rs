@@ -224,6 +224,8 @@ mod tests {
             for second in seconds.step_by(5) {
                 let [low, high] = [second, second + 1].map(|second| WallTime::from_millis(second * 1000));
                 let round_trips = [vec![1_000_000; 3], vec![5_000_000, 5_000_000 + queue_us * 1000, 5_004_000]];
+                let pulses = round_trips[1].iter().map(|time| Duration::from_nanos(*time));
+                subject.pulses.take(Interval { low, high }, pulses);
                 subject.traced(Interval { low, high }, &round_trips);
             }
             subject.queueing_since(Interval { low: change(100).at_low, high: change(100).at_high })
@@ -231,9 +233,9 @@ mod tests {
         let rose = |hops: Vec<HopQueueing>| hops.iter().map(|hop| hop.rose).collect::<Vec<_>>();
         assert_eq!(rose(traces(3000..3060, 900)), [None, None], "another incident");
         assert_eq!(rose(traces(5800..5900, 4)), [None, None]);
-        // One probe in three waits: six such traces leave that open, twelve do not.
-        assert_eq!(rose(traces(6010..6040, 400)), [Some(false), None]);
-        assert_eq!(rose(traces(6040..6070, 400)), [Some(false), Some(true)]);
+        // One probe in three waits, and so does one pulse in three.
+        assert_eq!(rose(traces(6010..6060, 400)), [None, None], "five blocks of ten seconds");
+        assert_eq!(rose(traces(6060..6070, 400)), [Some(false), Some(true)]);
     }
 
     #[test]

@@ -194,10 +194,12 @@ impl Subject {
         self.hops.clear();
     }
 
-    /// Whether probes to each hop wait longer since a change.
+    /// Whether probes to each hop that answers wait since a change for most of what pulses wait.
     pub(super) fn queueing_since(&self, change: Interval) -> Vec<HopQueueing> {
-        let rose = |(hop, trips): (u8, &RoundTrips)| HopQueueing { hop, rose: trips.queue_is_here_since(change) };
-        (1..=u8::MAX).zip(&self.hops).map(rose).collect()
+        let added = self.pulses.added_since(change);
+        let is_here = |trips: &RoundTrips| trips.queue_is_here_since(change, added.as_ref()?);
+        let rose = |(hop, trips): (u8, &RoundTrips)| HopQueueing { hop, rose: is_here(trips) };
+        (1..=u8::MAX).zip(&self.hops).filter(|(_, trips)| !trips.is_empty()).map(rose).collect()
     }
 
     pub(super) fn changed(&mut self, change: Change) {

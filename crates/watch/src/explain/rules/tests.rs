@@ -45,8 +45,15 @@ fn changed(side: Side, low: i64, high: i64) -> SignalState {
     Ok(SignalChange { side, at: times(low, high) })
 }
 
-fn hops(rose: &[Option<bool>]) -> Vec<HopQueueing> {
-    (1..).zip(rose).map(|(hop, rose)| HopQueueing { hop, rose: *rose }).collect()
+/// A letter for each hop: it rose, did not, answers and cannot be told, or is silent.
+fn hops(letters: &str) -> Vec<HopQueueing> {
+    let rose = |letter| match letter {
+        'r' => Some(Some(true)),
+        'n' => Some(Some(false)),
+        '?' => Some(None),
+        _ => None,
+    };
+    (1..).zip(letters.chars()).filter_map(|(hop, letter)| Some(HopQueueing { hop, rose: rose(letter)? })).collect()
 }
 
 fn cause(evidence: &Evidence) -> Cause {
@@ -141,16 +148,23 @@ fn a_capacity_that_fell_with_the_rate_is_a_link_or_a_shaper() {
 fn queueing_is_placed_at_the_first_hop_that_has_it() {
     let mut one = evidence();
     one.signals.queueing = Some(changed(Side::Up, 1000, 1060));
-    for (rose, expected) in [
-        (vec![Some(false), Some(false), Some(true), Some(true)], Cause::CrossTraffic { hop: 3 }),
-        (vec![Some(true), Some(true)], Cause::CrossTraffic { hop: 1 }),
-        (vec![Some(false), None, Some(true)], Cause::CrossTrafficSomewhere),
-        (vec![Some(false), Some(true), Some(false)], Cause::CrossTrafficSomewhere),
-        (vec![None, None], Cause::CrossTrafficSomewhere),
-        (vec![], Cause::CrossTrafficSomewhere),
+    for (letters, expected) in [
+        ("nnrr", Cause::CrossTraffic { hop: 3 }),
+        ("nnr-r?", Cause::CrossTraffic { hop: 3 }),
+        ("nnr", Cause::CrossTraffic { hop: 3 }),
+        ("rr", Cause::CrossTraffic { hop: 1 }),
+        ("n?rr", Cause::CrossTrafficSomewhere),
+        ("n-rr", Cause::CrossTrafficSomewhere),
+        ("-rr", Cause::CrossTrafficSomewhere),
+        ("nrn", Cause::CrossTrafficSomewhere),
+        // Noise of one hop's answers: the next one sees nothing of it.
+        ("r?rr", Cause::CrossTrafficSomewhere),
+        ("nr?", Cause::CrossTrafficSomewhere),
+        ("??", Cause::CrossTrafficSomewhere),
+        ("", Cause::CrossTrafficSomewhere),
     ] {
-        one.hops = hops(&rose);
-        assert_eq!(cause(&one), expected, "{rose:?}");
+        one.hops = hops(letters);
+        assert_eq!(cause(&one), expected, "{letters}");
     }
     one.signals.queueing = Some(changed(Side::Up, 1100, 1200));
     assert_eq!(cause(&one), Cause::NotSeen, "queueing that came later explains nothing");

@@ -75,8 +75,24 @@ fn slow(seed_mean: f64) -> impl Queue {
     }
 }
 
-mod hops;
 mod incidents;
+mod places;
+
+/// Worked by hand for six blocks with correlations of 0.6 to the power of the distance: the
+/// correlations sum up to 2.81 a block, and their squares to 1.833.
+#[test]
+fn blocks_in_a_row_count_less_than_blocks_that_are_far_apart() {
+    let memory = |apart: i64| {
+        let mut all = RoundTrips::default();
+        for block in 0..6 {
+            all.take(times(block * apart, block * apart + 1), [Duration::from_millis(1)]);
+        }
+        Memory::of(&all.groups.iter().map(|group| vec![group]).collect::<Vec<_>>())
+    };
+    let (row, apart) = (memory(10), memory(600));
+    assert!((row.factor - 4.40).abs() < 0.02 && (row.freedom - 3.50).abs() < 0.02, "{} {}", row.factor, row.freedom);
+    assert!((apart.factor - 1.0).abs() < 1e-6 && (apart.freedom - 5.0).abs() < 1e-6);
+}
 
 /// Two minutes after a start, eighty seconds after the change: five or six blocks.
 #[test]
@@ -107,15 +123,15 @@ fn noise_is_no_queue() {
     }
 }
 
-/// Six traces before, one a second for a minute since: a hop whose queue comes in bursts, as seven
+/// Six traces before, one a second for 90 s since: a hop whose queue comes in bursts, as seven
 /// in ten packets of a busy link make it, and the hop before it, which has none.
 #[test]
-fn a_minute_of_traces_places_most_queues() {
+fn ninety_seconds_of_traces_place_most_queues() {
     let mut placed = [0, 0];
     for seed in 0..500 {
         let (mut near, mut far) = (RoundTrips::default(), RoundTrips::default());
         let mut random = SplitMix64::new(seed);
-        let seconds = (0..120).step_by(20).map(|second| (second, false)).chain((200..260).map(|second| (second, true)));
+        let seconds = (0..120).step_by(20).map(|second| (second, false)).chain((200..290).map(|second| (second, true)));
         for (second, is_busy) in seconds {
             let burst = if is_busy && random.next_unit() < 0.4 { 800.0 } else { 0.0 };
             let base = if is_busy { 60.0 } else { 15.0 };
@@ -127,11 +143,12 @@ fn a_minute_of_traces_places_most_queues() {
             far.take(times(second, second + 1), probes(base + burst));
         }
         let change = times(110, 130);
-        placed[0] += usize::from(near.queue_is_here_since(change) == Some(false));
-        placed[1] += usize::from(far.queue_is_here_since(change) == Some(true));
+        // Pulses to the end wait as probes to the far hop do.
+        let added = far.added_since(change).unwrap();
+        placed[0] += usize::from(near.queue_is_here_since(change, &added) == Some(false));
+        placed[1] += usize::from(far.queue_is_here_since(change, &added) == Some(true));
     }
-    // That the hop before has none takes more than six traces in one case of five.
-    assert!(placed[0] >= 390 && placed[1] >= 490, "{placed:?}");
+    assert!(placed[0] >= 490 && placed[1] >= 450, "{placed:?}");
 }
 
 /// That nobody waits longer is said where enough was seen, and nothing before.

@@ -27,7 +27,7 @@ fn first_told(seed: u64, until: i64, before: &mut Blocks, since: Option<&mut Blo
         all.take(times(second, second + 10), times_us.map(|time| Duration::from_secs_f64(1e-6 * time)));
         let is_look = second >= HAPPENED && (second - HAPPENED) % 20 == 0;
         // Between stages the answer is the same (`looks_between_stages_are_answered_alike`).
-        let (stage, _) = stage(all.groups.iter().filter(|group| group.sent.low >= CHANGE.high).count());
+        let (stage, _) = stage(all.groups.iter().filter(|group| group.sent.low >= CHANGE.high).count(), FEWEST);
         is_look && std::mem::replace(&mut judged, stage) != stage && all.wait_longer_since(CHANGE) == Some(true)
     };
     for second in (10..HAPPENED).step_by(10) {
