@@ -212,15 +212,41 @@ export function numbers(ctx, { left, top, width, height }, events, place) {
   ctx.strokeStyle = ctx.fillStyle = colour("mark");
   ctx.setLineDash([3 * ratio, 3 * ratio]);
   ctx.lineWidth = 1.4 * ratio;
-  events.forEach((event, n) => {
-    const x = place(event.at_ms);
-    if (x < left || x > left + width) return;
+  const places = events.map((event, n) => ({ x: place(event.at_ms), numbers: [n + 1] }));
+  const shown = places.filter(({ x }) => x >= left && x <= left + width).sort((one, other) => one.x - other.x);
+  for (const { x } of shown) {
     ctx.beginPath();
     ctx.moveTo(x, top); ctx.lineTo(x, top + height);
     ctx.stroke();
-    ctx.fillText(String(n + 1), Math.min(Math.max(x, left + 6 * ratio), left + width - 4 * ratio), top - 6 * ratio);
-  });
+  }
+  for (const { text, from, to } of joined(shown, (text) => ctx.measureText(text).width, [left, left + width], 6 * ratio)) {
+    ctx.fillText(text, (from + to) / 2, top - 6 * ratio);
+  }
   ctx.restore();
+}
+
+/** Numbers at places from left to right, as texts within `low` to `high`: those that would touch stand as one, "2–4". */
+export function joined(places, widthOf, [low, high], gap) {
+  const label = (one) => {
+    const all = [...one.numbers].sort((a, b) => a - b);
+    const inRow = all.length > 1 && all.at(-1) - all[0] === all.length - 1;
+    const text = inRow ? `${all[0]}–${all.at(-1)}` : all.join(", ");
+    const width = widthOf(text);
+    const from = Math.max(low, Math.min(one.x - width / 2, high - width));
+    return { ...one, text, from, to: from + width };
+  };
+  const texts = [];
+  for (const place of places) {
+    let next = label(place);
+    while (texts.length > 0 && texts.at(-1).to + gap > next.from) {
+      const last = texts.pop();
+      const count = last.numbers.length + next.numbers.length;
+      const x = (last.x * last.numbers.length + next.x * next.numbers.length) / count;
+      next = label({ x, numbers: [...last.numbers, ...next.numbers] });
+    }
+    texts.push(next);
+  }
+  return texts;
 }
 
 /** What the marks mean. */

@@ -10,7 +10,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use narrows_watch::detect::Learning;
 use narrows_web::Source;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::begun::Begun;
 use crate::cdp::Tab;
@@ -117,6 +117,23 @@ fn axe_finds_what_is_wrong() {
     tab.evaluate("document.querySelector('h1').style.color = '#ccc'");
     let found = found_by_axe(&mut tab, &axe).to_string();
     assert!(found.contains("button-name") && found.contains("color-contrast"), "{found}");
+}
+
+/// Changes of one incident come within minutes: their numbers would cover each other.
+#[test]
+#[ignore = "lab: needs chromium-headless-shell"]
+fn numbers_of_events_that_would_touch_stand_as_one() {
+    let site = Site::start();
+    let mut tab = Tab::open();
+    tab.show(&format!("http://{}/target/office?range=24h", site.address), 360, false);
+    let texts = tab.evaluate(
+        "import(performance.getEntriesByType('resource').map((one) => one.name).find((name) => name.endsWith('chart.js')))
+            .then(({ joined }) => joined(
+                [[0, 6], [100, 5], [104, 4], [118, 3], [200, 2], [300, 1]].map(([x, number]) => ({ x, numbers: [number] })),
+                (text) => 7 * text.length, [0, 300], 6))
+            .then((texts) => texts.map(({ text, from, to }) => `${text}: ${Math.round(from)} to ${Math.round(to)}`))",
+    );
+    assert_eq!(texts, json!(["6: 0 to 7", "3–5: 97 to 118", "2: 197 to 204", "1: 293 to 300"]));
 }
 
 /// A chart is read and opened without a mouse.
