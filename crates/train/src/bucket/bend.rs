@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use narrows_units::BitRate;
 
-use super::ends::{self, Pace};
+use super::ends::{self, Pace, STEADY};
 use narrows_probe::probes::{Fate, TrainReport};
 
 /// How a train arrived.
@@ -127,8 +127,6 @@ pub(super) const LEAST_AFTER: usize = 8;
 const SQUARES_LEFT: f64 = 0.2;
 /// As much as a bucket must change ("ours").
 const STRAIGHT: f64 = 0.87;
-/// Gaps this close to their median are the same ("ours").
-const STEADY: f64 = 0.05;
 /// Arrivals at this share of the departures' rate are as fast as they.
 const AS_FAST: f64 = 0.95;
 
@@ -280,8 +278,7 @@ fn bend(report: &TrainReport, points: &[Point], min_ratio: f64, tick: f64) -> Op
 /// tokens in proportion, and lets neighbours keep their distance where it does not come between
 /// them; and whether most do. A median that is a `tick` of the clock off the mean is rounding.
 pub(super) fn share(tail: &[Point], mean_bps: f64, tick: f64) -> (f64, bool) {
-    let neighbours = tail.windows(2).filter(|two| two[0].seq.checked_add(1) == Some(two[1].seq));
-    let gaps: Vec<f64> = neighbours.map(|two| two[1].time - two[0].time).collect();
+    let gaps = ends::neighbours_gaps(tail);
     let (Some(gap), Some(last)) = (narrows_stat::median(&gaps), tail.last()) else {
         return (1.0, false);
     };

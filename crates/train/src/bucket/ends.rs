@@ -42,9 +42,7 @@ pub(super) fn later(points: &[Point], tick: f64) -> Option<Later> {
 /// known. A distance that is a `tick` of the clock off the mean is rounding.
 fn share(part: &[Point], mean_bps: f64, tick: f64) -> (f64, Pace) {
     let [.., before, last] = part else { return (1.0, Pace::Uneven) };
-    let neighbours = part.windows(2).filter(|two| two[0].seq.checked_add(1) == Some(two[1].seq));
-    let gaps: Vec<f64> = neighbours.map(|two| two[1].time - two[0].time).collect();
-    let Some((gap, pace)) = distance(&gaps, part.len()) else { return (1.0, Pace::Uneven) };
+    let Some((gap, pace)) = distance(&neighbours_gaps(part), part.len()) else { return (1.0, Pace::Uneven) };
     let mean = 8.0 * (last.octets - before.octets) / mean_bps;
     let ours = gap / mean;
     // No packet comes sooner after another than with nobody between.
@@ -53,6 +51,12 @@ fn share(part: &[Point], mean_bps: f64, tick: f64) -> (f64, Pace) {
     }
     let shared = ours < 1.0 - STEADY / 2.0 && (mean - gap).abs() > tick;
     (if shared { ours } else { 1.0 }, pace)
+}
+
+/// Times between packets that left one after the other, and came so.
+pub(super) fn neighbours_gaps(part: &[Point]) -> Vec<f64> {
+    let neighbours = part.windows(2).filter(|two| two[0].seq.checked_add(1) == Some(two[1].seq));
+    neighbours.map(|two| two[1].time - two[0].time).collect()
 }
 
 /// The distance that most of so many packets keep, if hardly any come nearer: between those others
@@ -78,7 +82,7 @@ fn distance(gaps: &[f64], packets: usize) -> Option<(f64, Pace)> {
 /// Packets of a quarter that has a rate: one more or less is a tenth.
 const LEAST_QUARTER: usize = 10;
 /// Gaps this close to their median are the same.
-const STEADY: f64 = 0.05;
+pub(super) const STEADY: f64 = 0.05;
 /// The same where a timer lets each go late, so many of them at least, and that share.
 const LATE: f64 = 0.5;
 const LEAST_LATE: usize = 30;

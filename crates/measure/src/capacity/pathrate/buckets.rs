@@ -71,7 +71,11 @@ pub(super) fn slowed_further(session: &MethodRun, turning_point: &TurningPoint) 
 
 /// How long trains went on that came at far less than `rate` bit/s in the end.
 fn slowed(session: &MethodRun, rate: f64) -> impl Iterator<Item = Bend> {
-    let most = BESIDE_CROSS_TRAFFIC.0 * rate;
+    bent_below(session, BESIDE_CROSS_TRAFFIC.0 * rate)
+}
+
+/// How long trains went on that bent to less than `most` bit/s.
+fn bent_below(session: &MethodRun, most: f64) -> impl Iterator<Item = Bend> {
     let bends = long(session).filter_map(|course| course.bend);
     bends.filter(move |bend| bend.after >= LEAST_AFTER && bend.sustained_bps < most)
 }
@@ -84,7 +88,7 @@ fn ended_below(session: &MethodRun, rate: f64, share: f64) -> usize {
 
 /// Whether a train that may come at `rate` bit/s ended as behind an emptied bucket. A link of any
 /// rate that others share lets one go on at half of that, but it slows it from the first packet on.
-pub(super) fn ended_slower(later: &Later, rate: f64) -> bool {
+pub(super) fn ended_as_emptied(later: &Later, rate: f64) -> bool {
     let least = match (later.is_straight(), later.keeps_pace()) {
         (true, true) => SHARED,
         (true, false) => SHARED_TWICE,
@@ -96,14 +100,13 @@ pub(super) fn ended_slower(later: &Later, rate: f64) -> bool {
 
 /// Whether any long train ended slower than this bucket, or the link, lets it.
 pub(super) fn may_go_on_slower(session: &MethodRun, rate: f64) -> bool {
-    let ended = |later: &Later| later.keeps_pace() && ended_slower(later, rate);
+    let ended = |later: &Later| later.keeps_pace() && ended_as_emptied(later, rate);
     long(session).any(|course| course.later.as_ref().is_some_and(ended))
 }
 
 /// Whether any long train bent to less than that. Others' bursts bend one as well.
 pub(super) fn may_bend_further(session: &MethodRun, rate: f64) -> bool {
-    let bends = long(session).filter_map(|course| course.bend);
-    bends.filter(|bend| bend.after >= LEAST_AFTER).any(|bend| bend.sustained_bps < SUSTAINED_BELOW * rate)
+    bent_below(session, SUSTAINED_BELOW * rate).next().is_some()
 }
 
 /// Whether long trains all went on as they began, and alike: longer ones are no slower. Earlier
@@ -180,7 +183,7 @@ pub(super) fn from_bucket(session: &MethodRun, turning_point: &TurningPoint, beh
 }
 
 /// Whether short trains agreed, and no rounds followed.
-fn is_quiet(session: &MethodRun) -> bool {
+pub(super) fn is_quiet(session: &MethodRun) -> bool {
     session.of(Phase::Pairs).next().is_none()
 }
 

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use narrows_train::bucket::{Bend, Course, Pace};
+use narrows_train::bucket::{Bend, BucketEvidence, Course, Pace};
 use narrows_units::{BitRate, rounded};
 
 use super::{
@@ -20,12 +20,12 @@ impl Adaptive {
         let search = buckets::search(session);
         // So many trains alike are an answer; behind rounds, which met others' traffic or a bucket,
         // more are needed.
-        let enough = if is_quiet(session) { ALIKE } else { ALIKE_BESIDE_CROSS_TRAFFIC };
+        let enough = if buckets::is_quiet(session) { ALIKE } else { ALIKE_BESIDE_CROSS_TRAFFIC };
         let reported = search.turning_point.is_some_and(|turning_point| {
             let known = turning_point.pace != Pace::Uneven || !turning_point.uneven || !self.loaded;
             turning_point.trains >= enough && known && !buckets::slowed_further(session, &turning_point)
         });
-        let doubt = asked < DOUBTED && doubts(session);
+        let doubt = asked < DOUBTED && doubts(session, &search);
         let reach = match self.loaded {
             true if doubt => most_loaded_octets(session),
             true => loaded_reach_octets(session),
@@ -34,7 +34,7 @@ impl Adaptive {
         let octets = reach.min(session.params.bucket_octets);
         // Of one that a host spoiled little is known: where nobody else sends, a straight train
         // excludes buckets of a fifth of its octets.
-        let says_little = is_quiet(session) && search.bent == 0 && search.excluded_octets < octets / LITTLE;
+        let says_little = buckets::is_quiet(session) && search.bent == 0 && search.excluded_octets < octets / LITTLE;
         let none = session.of(Phase::Bucket).next().is_none();
         // Stamps that blur each train would spoil the next as well.
         let sharp = wire_rate(session).is_some_and(|wire| !by_trains::blurred(session, wire));
@@ -64,14 +64,14 @@ impl Adaptive {
         }
     }
 
-    /// One look more where trains show a shaper's small bucket, and no long one has told whether it
-    /// has a deep one, too.
+    /// One look at the end where no train was long enough for one, on fast links and where trains
+    /// show a shaper's small bucket; or where what came so far leaves a doubt.
     pub(super) fn look_last(&mut self, session: &MethodRun) {
         let fast = trains_rate(session).is_some_and(|wire| wire > FAST_BPS);
         let least = most_loaded_octets(session) as f64 / 2.0;
         let looked = session.courses.iter().any(|course| course.octets >= least);
         let none = !looked && (fast || settled::shows_shaper(session));
-        if none || doubts(session) {
+        if none || doubts(session, &buckets::search(session)) {
             self.loaded = true;
             self.bucket(session, 0);
         }
@@ -249,7 +249,7 @@ fn reach_octets(session: &MethodRun) -> u64 {
         let left = SMALL_RUN_OCTETS.saturating_sub(session.tally.octets);
         // Behind rounds only what looks like a bucket is asked for one; and a sender that is the
         // slowest of all knows nothing else.
-        let least = !is_quiet(session) || hosts::sender_rate(session).is_some();
+        let least = !buckets::is_quiet(session) || hosts::sender_rate(session).is_some();
         return if least { left.max(SMALL_RUN_OCTETS / 2) } else { left };
     }
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "clamped to what a u64 holds")]
@@ -280,8 +280,8 @@ pub(super) fn loaded_reach_octets(session: &MethodRun) -> u64 {
 
 /// Whether a long train ended slower than what all say so far, or the only one bent to less: there
 /// may be a deeper bucket.
-fn doubts(session: &MethodRun) -> bool {
-    let found = buckets::search(session).turning_point.map(|found| found.sustained.as_f64());
+fn doubts(session: &MethodRun, search: &BucketEvidence) -> bool {
+    let found = search.turning_point.map(|found| found.sustained.as_f64());
     let rate = found.or_else(|| ip_rate(session)).unwrap_or(0.0);
     let alone = looks_early(session) && session.of(Phase::PacedBucket).count() == 1;
     let slower = buckets::may_go_on_slower(session, rate) || (alone && buckets::may_bend_further(session, rate));
@@ -300,17 +300,12 @@ fn trains_rate(session: &MethodRun) -> Option<f64> {
     Some(narrows_stat::median(&session.rates(Phase::Trains)).map_or(all, |trains| trains.min(all)))
 }
 
-/// Whether short trains agreed, and no rounds followed.
-fn is_quiet(session: &MethodRun) -> bool {
-    session.of(Phase::Pairs).next().is_none()
-}
-
 /// Whether a train that looked for a bucket ended at less than trains went on at before, though it
 /// shows no bend.
 fn ended_slower(session: &MethodRun) -> bool {
-    let before = wire_rate(session).map_or(0.0, |wire| session.ip_rate(wire));
+    let before = ip_rate(session).unwrap_or(0.0);
     let mut ends = session.of(Phase::Bucket).filter_map(|sample| sample.carried);
-    is_quiet(session) && !batches::seen(session) && ends.any(|train| train.ended_bps() < SLOWER * before)
+    buckets::is_quiet(session) && !batches::seen(session) && ends.any(|train| train.ended_bps() < SLOWER * before)
 }
 
 /// The last train that looked for a bucket, if it came slower than shorter ones did that left at
@@ -339,7 +334,7 @@ fn often_slower(session: &MethodRun) -> bool {
     let (slower, all) = buckets::long(session).fold((0, 0), |(slower, all), course| {
         let bent = course.bend.is_some_and(|bend| bend.sustained_bps < FAR_SLOWER * bend.peak_bps);
         let came = course.departure_bps.min(rate);
-        let ended = course.later.is_some_and(|later| buckets::ended_slower(&later, came));
+        let ended = course.later.is_some_and(|later| buckets::ended_as_emptied(&later, came));
         (slower + usize::from(bent || ended), all + 1)
     });
     all > 0 && slower * 2 >= all
