@@ -7,12 +7,14 @@
 //! times over some seconds, whose mean is the mean rate over time. Every other one is paced:
 //! steady traffic of others, which slows trains of the two rates unlike, is no change of the link.
 
+mod level;
+
 use std::time::Duration;
 
 use narrows_stat::{Sorted, student_t_quantile};
 use narrows_units::{BitRate, Metric, Sender, Stamp};
 
-use super::pathrate::densest;
+use self::level::{gaps_that_tell, is_full, level};
 use narrows_probe::PathFacts;
 use narrows_probe::contract::{Event, Step};
 use narrows_probe::outcome::{Caveat, Confidence, Estimate, Outcome};
@@ -23,11 +25,13 @@ use narrows_train::train_method::arrived_ns;
 /// Levels of the first part, if they differ: the least and the highest rate, bit/s.
 pub(super) fn suspected(facts: &PathFacts, reports: &[TrainReport]) -> Option<(f64, f64)> {
     let levels: Vec<f64> = levels(facts, reports).into_iter().map(|(_, level)| level).collect();
-    let long = reports.iter().filter(|report| is_full(facts, report)).count();
-    let enough = levels.len() >= LEAST_SUSPECTS && levels.len() as f64 >= LEVEL_SHARE * long as f64;
+    let tell = reports.iter().filter(|report| gaps_that_tell(facts, report).is_some()).count();
+    let smooth = is_smooth(&levels);
+    let enough = levels.len() >= LEAST_SUSPECTS && levels.len() as f64 >= LEVEL_SHARE * tell as f64;
     let sorted = enough.then(|| Sorted::new(levels).ok()).flatten()?;
     let (low, high) = swing(&sorted)?;
-    (high > MOVED * low && !is_bursts(&sorted) && (SLOWEST_BPS..FASTEST_BPS).contains(&low)).then_some((low, high))
+    (high > MOVED * low && (!is_bursts(&sorted) || smooth) && (SLOWEST_BPS..FASTEST_BPS).contains(&low))
+        .then_some((low, high))
 }
 
 /// The second part of a run: trains at random times.
@@ -108,9 +112,10 @@ pub(super) fn conclude(facts: &PathFacts, reports: &[TrainReport], found: &Outco
     let (pushed, paced) = (of(false), of(true));
     let rates: Vec<f64> = levels.iter().map(|level| level.1).collect();
     let half = half_width(&rates)?;
+    let smooth = is_smooth(&rates);
     let sorted = Sorted::new(rates).ok()?;
     let (low, high) = swing(&sorted)?;
-    if high <= MOVED * low || is_bursts(&sorted) {
+    if high <= MOVED * low || (is_bursts(&sorted) && !smooth) {
         return None;
     }
     let apart = (narrows_stat::mean(&pushed)? - narrows_stat::mean(&paced)?).abs();
@@ -133,12 +138,16 @@ pub(super) fn conclude(facts: &PathFacts, reports: &[TrainReport], found: &Outco
 }
 
 /// Half of the 90 % interval of a mean over time. One train comes from each of equal parts of the
-/// time, so what counts is how much neighbours differ, not how far the rate wanders in all.
+/// time, so what counts is how much neighbours differ, not how far the rate wanders in all. A rate
+/// that moves more slowly than that time was another before, and will be: half of what the halves
+/// of the time differ by.
 fn half_width(rates: &[f64]) -> Option<f64> {
     let steps: Vec<f64> = rates.windows(2).map(|pair| (pair[1] - pair[0]).powi(2)).collect();
     let variance = narrows_stat::mean(&steps)? / 2.0;
     let t = student_t_quantile(0.95, steps.len() as f64).ok()?;
-    Some(t * (variance / rates.len() as f64).sqrt())
+    let (before, after) = rates.split_at(rates.len() / 2);
+    let drift = (narrows_stat::mean(before)? - narrows_stat::mean(after)?).abs() / 2.0;
+    Some((t * (variance / rates.len() as f64).sqrt()).max(drift))
 }
 
 fn swing(levels: &Sorted) -> Option<(f64, f64)> {
@@ -157,8 +166,12 @@ fn is_bursts(levels: &Sorted) -> bool {
     at_top >= MANY && at_bottom < MANY
 }
 
-fn is_full(facts: &PathFacts, report: &TrainReport) -> bool {
-    report.arrivals.len() >= LEAST_PACKETS && report.arrivals.iter().all(|row| row.ip_octets == facts.path_mtu)
+/// Whether each train's level is near that of the one before, as of a rate that moves slowly: the
+/// mean square of steps, against twice the variance that levels in any order have.
+fn is_smooth(levels: &[f64]) -> bool {
+    let steps: f64 = levels.windows(2).map(|pair| (pair[1] - pair[0]).powi(2)).sum();
+    let variance = narrows_stat::variance_sample(levels).unwrap_or(0.0);
+    steps < SMOOTH * 2.0 * variance * levels.len().saturating_sub(1) as f64
 }
 
 /// Levels that the narrow link may have made, and whether their trains have odd numbers. A queue
@@ -173,40 +186,14 @@ fn levels(facts: &PathFacts, reports: &[TrainReport]) -> Vec<(bool, f64)> {
     read.filter(|(_, level)| *level <= MOVED * most).collect()
 }
 
-/// The rate at which most packets of a train follow one another, bit/s: of gaps that the narrow
-/// link made, the window of a few per cent that holds most, if that is half of them.
-fn level(facts: &PathFacts, report: &TrainReport) -> Option<f64> {
-    let rows: Vec<_> = is_full(facts, report).then(|| report.received().collect())?;
-    let mut gaps: Vec<f64> = rows
-        .windows(2)
-        .filter(|pair| pair[1].0.seq.checked_sub(1) == Some(pair[0].0.seq))
-        .filter_map(|pair| {
-            let came = (pair[1].1.nanos() - pair[0].1.nanos()) as f64;
-            let left = (pair[1].0.departed.nanos() - pair[0].0.departed.nanos()) as f64;
-            (left < came).then_some(came)
-        })
-        .collect();
-    gaps.sort_by(f64::total_cmp);
-    let host = &facts.receiver;
-    let error = host.stamp_error.max(host.clock_resolution).as_nanos() as f64;
-    let window = WINDOW.0.max(1.0 + 3.0 * error / narrows_stat::median(&gaps)?);
-    let most = densest(&gaps, window);
-    let alike = window <= WINDOW.1 && most.len() as f64 >= AGREE * rows.len().saturating_sub(1) as f64;
-    alike.then(|| narrows_stat::median(most)).flatten().map(|gap| f64::from(facts.path_mtu) * 8e9 / gap)
-}
-
 // Ours, all of them.
 /// Levels this far apart are a link that moved: more than the widest window leaves open.
 const MOVED: f64 = 1.2;
 /// Levels of one rate, and the share of trains that makes it one at which the link often is.
 const SAME: f64 = 1.02;
 const MANY: f64 = 0.4;
-/// Of the gaps that count as alike; the wider the coarser stamps are, up to the second.
-const WINDOW: (f64, f64) = (1.05, 1.15);
-/// Of a train's gaps. Others' traffic of a half of the link leaves fewer alike, or the most of them
-/// at the packet's own time.
-const AGREE: f64 = 0.5;
-const LEAST_PACKETS: usize = 8;
+/// Of the steps that levels in any order have: of ten in any order, one in a thousand has fewer.
+const SMOOTH: f64 = 0.3;
 const LEAST_SUSPECTS: usize = 4;
 const LEAST_LEVELS: usize = 12;
 /// Of the trains that are long enough.
@@ -247,5 +234,18 @@ mod tests {
         // A rate that moves; one that jumps between two values.
         assert!(!bursts(&[24.0, 29.0, 36.0, 41.0, 47.0, 52.0, 55.5, 56.0]));
         assert!(!bursts(&[24.0, 24.1, 24.0, 24.1, 56.0, 56.1, 56.0, 56.1]));
+    }
+
+    #[test]
+    fn a_rate_that_moves_slowly_is_near_what_it_was() {
+        assert!(is_smooth(&[26.9, 27.3, 27.3, 26.9, 26.3, 25.3, 24.1, 22.7, 19.5, 17.9, 13.7]));
+        assert!(!is_smooth(&[97.5, 79.0, 97.4, 97.6, 84.0, 97.5, 91.0, 97.5]));
+        assert!(!is_smooth(&[97.5; 8]));
+    }
+
+    #[test]
+    fn a_mean_over_less_than_a_swing_is_uncertain_by_the_drift() {
+        let rises: Vec<f64> = (0..30).map(|step| 20.0 + f64::from(step)).collect();
+        assert!((half_width(&rises).expect("thirty levels") - 7.5).abs() < 1e-9);
     }
 }
