@@ -1,5 +1,6 @@
 //! A world that tells what its probes bring.
 
+use std::cell::Cell;
 use std::time::Duration;
 
 use narrows_units::{Sender, Stamp};
@@ -12,15 +13,18 @@ use crate::probes::Probe;
 use crate::world::{Measured, Order, World};
 
 /// Another world, and who is told of it.
-pub struct Observed<'a, W> {
+pub struct Observed<'a, W: World> {
     inner: &'a mut W,
     feed: &'a dyn Feed,
+    /// What the last probe brought, until the run reads the clock. A reading for the feed alone
+    /// would be one more that a recorder within writes down, and its replay would differ.
+    untold: Cell<Option<Sample>>,
 }
 
 impl<'a, W: World> Observed<'a, W> {
     /// The same world, watched.
     pub fn new(inner: &'a mut W, feed: &'a dyn Feed) -> Self {
-        Self { inner, feed }
+        Self { inner, feed, untold: Cell::new(None) }
     }
 
     /// Waits for as long as the user wants. The path is idle, and the server free for others.
@@ -41,7 +45,11 @@ impl<W: World> World for Observed<'_, W> {
     type Fault = W::Fault;
 
     fn now(&self) -> Stamp<Sender> {
-        self.inner.now()
+        let now = self.inner.now();
+        if let Some(sample) = self.untold.take() {
+            self.feed.tell(now, Progress::Sample(sample));
+        }
+        now
     }
 
     fn facts(&self) -> PathFacts {
@@ -60,9 +68,7 @@ impl<W: World> World for Observed<'_, W> {
         });
         let answer = self.inner.send(probe);
         self.feed.on_path(OnPath::Nothing);
-        if let Some(sample) = answer.as_ref().ok().and_then(Sample::of) {
-            self.feed.tell(self.inner.now(), Progress::Sample(sample));
-        }
+        self.untold.set(answer.as_ref().ok().and_then(Sample::of));
         answer
     }
 
@@ -80,5 +86,14 @@ impl<W: World> World for Observed<'_, W> {
 
     fn stop_requested(&self) -> bool {
         self.inner.stop_requested()
+    }
+}
+
+/// Who sends a single probe reads no clock behind it.
+impl<W: World> Drop for Observed<'_, W> {
+    fn drop(&mut self) {
+        if let Some(sample) = self.untold.take() {
+            self.feed.tell(self.inner.now(), Progress::Sample(sample));
+        }
     }
 }

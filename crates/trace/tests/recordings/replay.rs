@@ -1,8 +1,15 @@
 //! A replay is the run again.
 
+use std::cell::Cell;
+use std::time::Duration;
+
 use narrows_methods::METHODS;
-use narrows_probe::{RawParams, drive};
+use narrows_probe::probes::Probe;
+use narrows_probe::progress::{Feed, Observed, Progress};
+use narrows_probe::{Event, Order, PathFacts, RawParams, World, drive};
+use narrows_sim::SimWorld;
 use narrows_trace::{ReplayFault, ReplayWorld};
+use narrows_units::{Sender, Stamp};
 
 use crate::common::{of_method, params, read, recorded, text};
 
@@ -60,7 +67,7 @@ fn a_run_that_was_stopped_replays_to_its_last_word() {
     let (measured, octets) = {
         use narrows_probe::{Budget, Order};
         let setting = narrows_trace::Setting::new(narrows_trace::WorldKind::Simulator);
-        let world = narrows_sim::SimWorld::new(&scenario, narrows_scenario::PathDirection::Forward, 1);
+        let world = SimWorld::new(&scenario, narrows_scenario::PathDirection::Forward, 1);
         let writer = narrows_trace::Writer::new(Vec::new()).expect("memory");
         let mut recorder = narrows_trace::Recorder::new(world, writer, setting);
         let raw = RawParams::new();
@@ -80,4 +87,63 @@ fn a_run_that_was_stopped_replays_to_its_last_word() {
     assert_eq!(text(&again.outcome), text(&measured.outcome));
     let analysed = method.analyse(&held.observations(), &RawParams::new()).expect("its own rows");
     assert_eq!(text(&analysed), text(&measured.outcome));
+}
+
+/// A world whose clock goes on whenever it is read, as real ones do.
+struct Ticking {
+    world: SimWorld,
+    readings: Cell<i64>,
+}
+
+impl World for Ticking {
+    type Fault = <SimWorld as World>::Fault;
+
+    fn now(&self) -> Stamp<Sender> {
+        self.readings.set(self.readings.get() + 1);
+        self.world.now() + Duration::from_micros(self.readings.get().unsigned_abs())
+    }
+
+    fn facts(&self) -> PathFacts {
+        self.world.facts()
+    }
+
+    fn send(&mut self, probe: Probe) -> Result<Event, Self::Fault> {
+        self.world.send(probe)
+    }
+
+    fn wait(&mut self, until: Stamp<Sender>) -> Result<(), Self::Fault> {
+        self.world.wait(until)
+    }
+}
+
+/// Counts samples.
+#[derive(Default)]
+struct Counted(Cell<u32>);
+
+impl Feed for Counted {
+    fn tell(&self, _: Stamp<Sender>, progress: Progress) {
+        self.0.set(self.0.get() + u32::from(matches!(progress, Progress::Sample(_))));
+    }
+}
+
+/// Who watches reads no clock that the run does not read.
+#[test]
+fn a_run_that_was_watched_replays_too() {
+    let (scenario, ..) = of_method("capacity").swap_remove(0);
+    let method = narrows_methods::find("capacity").expect("it is registered");
+    let world = SimWorld::new(&scenario, narrows_scenario::PathDirection::Forward, 1);
+    let writer = narrows_trace::Writer::new(Vec::new()).expect("memory");
+    let setting = narrows_trace::Setting::new(narrows_trace::WorldKind::Simulator);
+    let mut recorder = narrows_trace::Recorder::new(Ticking { world, readings: Cell::new(0) }, writer, setting);
+    let (raw, feed) = (RawParams::new(), Counted::default());
+    let order = Order::new(method, &raw, method.imposes(&raw).budget()).expect("defaults");
+    let Ok(measured) = narrows_probe::run(&mut Observed::new(&mut recorder, &feed), order);
+    assert!(feed.0.get() >= 5, "{} samples", feed.0.get());
+    let octets = recorder.into_parts().1.expect("nothing failed").finish().expect("memory");
+    let recording = read(&octets);
+    let held = &recording.runs[0];
+    let mut estimator = method.begin(&raw).expect("defaults");
+    let again = drive(&mut ReplayWorld::new(held), estimator.as_mut(), held.header.budget)
+        .unwrap_or_else(|broken| panic!("{}", broken.fault));
+    assert_eq!(text(&again.outcome), text(&measured.outcome));
 }
