@@ -1,7 +1,8 @@
 //! The record in a database of PostgreSQL 15, also for two hubs at once.
 //!
-//! What a call returned for is on the server's disk (`synchronous_commit = on`, its default). A
-//! connection that is lost is an [`Error::Unavailable`]; the next call takes a new one.
+//! What a call returned for is on the server's disk (`synchronous_commit = on`, its default), but
+//! for what agents say of themselves, which they soon say again. A connection that is lost is an
+//! [`Error::Unavailable`]; the next call takes a new one.
 
 /// One transaction, all or nothing; again if it and another one were in each other's way.
 macro_rules! transact {

@@ -22,6 +22,8 @@ pub(super) struct Published {
     revision: u64,
     serial: u64,
     made_ms: i64,
+    /// When the bus had it. Making all plans of a large fleet takes minutes.
+    written_ms: i64,
     /// Of all that is work.
     digest: [u8; 32],
     pub(super) runs: Vec<PlannedRun>,
@@ -32,8 +34,16 @@ pub(super) struct Published {
 impl Published {
     fn of(plan: Plan, revision: u64, digest: [u8; 32]) -> Self {
         let Plan { serial, made_ms, runs, .. } = plan;
-        Self { revision, serial, made_ms, digest, runs, confirmed: false }
+        Self { revision, serial, made_ms, written_ms: made_ms, digest, runs, confirmed: false }
     }
+}
+
+/// A plan that was made and signed, on its way to the bus: its peers are in the octets alone.
+struct Made {
+    agent: Name,
+    /// Without its revision, which the bus says.
+    published: Published,
+    payload: Bytes,
 }
 
 /// The plans of one making, on their way to the bus.
@@ -91,13 +101,16 @@ impl Writes {
                     return None;
                 }
                 let plan = Plan { serial: number, ..plan };
-                let payload = making.hub.keys.signed_text(plan.to_text()).to_octets();
-                Some((plan, Bytes::from(payload), digest))
+                let payload = Bytes::from(making.hub.keys.signed_text(plan.to_text()).to_octets());
+                let agent = plan.agent.clone();
+                // What many plans hold at a time is freed where it was made.
+                Some(Made { agent, published: Published::of(plan, 0, digest), payload })
             });
-            let Some((plan, payload, digest)) = made.await.map_err(|error| Error::Request(error.to_string()))? else {
+            let made = made.await.map_err(|error| Error::Request(error.to_string()))?;
+            let Some(Made { agent, published, payload }) = made else {
                 return Ok(None);
             };
-            let key = plan.agent.as_str();
+            let key = agent.as_str();
             let revision = publish(&*hub.bus, key, payload.clone(), revision).await?;
             if let Some(left) = &hub.left
                 && let Err(error) = publish(&**left, key, payload, 0).await
@@ -105,7 +118,7 @@ impl Writes {
                 // An agent that comes there finds the plan of before, and the next one soon.
                 tracing::warn!(%error, agent = key, "no plan on the bus that was left");
             }
-            Ok(Some((plan.agent.clone(), Published::of(plan, revision, digest))))
+            Ok(Some((agent, Published { revision, written_ms: hub.now(), ..published })))
         });
         Ok(())
     }
@@ -174,7 +187,7 @@ impl Hub {
         let Some(plan) = published else { return Ok(()) };
         if plan.serial != status.plan_serial {
             // What was published may have been lost on the way: say it again.
-            let late = plan.made_ms + RESEND_MS < self.now();
+            let late = plan.written_ms + RESEND_MS < self.now();
             drop(guard);
             if late && let Some(entry) = self.bus.read(BUCKET, status.agent.as_str()).await? {
                 self.bus.send(&format!("plan.{}", status.agent), entry.value).await?;
