@@ -72,11 +72,14 @@ function proof(one, kind, word, of) {
   const state = one.proof;
   const badge = h("span", { class: `badge ${kind}` }, word);
   const odds = state?.ratio ? `likelihood ratio ${state.ratio >= 1 ? Math.round(state.ratio) : `1 to ${Math.round(1 / state.ratio)}`}, ` : "";
-  const text = state && h("span", { class: "soft small" }, ` ${odds}${state.state === "running" ? "begun" : ""} ${ago(state.at_ms, of.now_ms)}`);
+  const why = state?.why ? `${state.why}, ` : "";
+  const text = state && h("span", { class: "soft small" }, ` ${odds}${why}${state.state === "running" ? "begun" : ""} ${ago(state.at_ms, of.now_ms)}`);
   if (state?.state === "running") return h("p", { class: "order" }, badge, text);
   const send = () => post(`bottlenecks/${encodeURIComponent(one.id)}/prove`, { metric: of.metric });
   const press = order(state ? "Prove again" : "Prove", send, () => "Ordered: two loading runs over one path, while another one is watched. It takes some minutes.");
   press.prepend(badge, text ?? "", " ");
+  // What a button costs others stands beside it.
+  press.append(h("span", { class: "soft small" }, "loads the link for twice 30 s, with seven tenths of what it has free"));
   return press;
 }
 

@@ -229,8 +229,8 @@ impl Fleet {
         };
         let uplink: Vec<_> = (0..14).map(|n| (n % 4, 4 + n % 7)).collect();
         let downlink: Vec<_> = (0..9).map(|n| (4 + n % 4, last - n % 3)).collect();
-        let shared = json!({ "state": "shared", "ratio": 412.0, "at_ms": NOW - 3 * HOUR });
-        let running = json!({ "state": "running", "ratio": null, "at_ms": NOW - MINUTE });
+        let shared = json!({ "state": "shared", "ratio": 412.0, "why": null, "at_ms": NOW - 3 * HOUR });
+        let running = json!({ "state": "running", "ratio": null, "why": null, "at_ms": NOW - MINUTE });
         json!({
             "metric": metric, "unit": "bit/s", "measured_pairs": 118, "located_pairs": 96,
             "bottlenecks": [one("b1", "192.0.2.9 (ams uplink)", 940e6, 0.97, &uplink, Value::Null),

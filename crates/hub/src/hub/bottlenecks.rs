@@ -27,6 +27,7 @@ pub struct Bottleneck {
     pub(crate) paths: Vec<Pair>,
     /// How many measured paths it limits, and how many cross it.
     pub counts: (usize, usize),
+    pub(crate) segment: SegmentIndex,
 }
 
 /// All bottlenecks, those of most paths first.
@@ -50,6 +51,7 @@ pub(crate) fn bottlenecks(network: &Network, located: &Located) -> Vec<Bottlenec
             confidence: paths.iter().map(|(_, one)| one).sum::<f64>() / paths.len() as f64,
             counts: (paths.len(), crossing.iter().filter(|pair| located.latest.contains_key(pair)).count()),
             paths: paths.into_iter().map(|(pair, _)| pair).collect(),
+            segment,
         })
     });
     let mut found: Vec<Bottleneck> = found.collect();

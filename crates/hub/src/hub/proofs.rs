@@ -6,14 +6,17 @@ use std::sync::{Mutex, PoisonError};
 use narrows_fleet::keys::Name;
 use narrows_fleet::message::{Claim, Direction, Run, Value};
 use narrows_fleet::sharing::{Available, Proof, Verdict, prove};
+use narrows_fleet::topology::Pair;
 use narrows_units::{BitRate, Metric};
 use serde::Serialize;
 use uuid::Uuid;
 
+use crate::directory::{Presence, presence};
 use crate::error::{Error, Result};
 use crate::hub::Hub;
-use crate::hub::bottlenecks::{bottlenecks, hosts};
-use crate::hub::orders::Terms;
+use crate::hub::bottlenecks::{Bottleneck, bottlenecks, hosts};
+use crate::hub::orders::{OrderRow, Terms};
+use crate::hub::tomography::Findings;
 
 /// Proofs since the start of the hub, by bottleneck.
 #[derive(Debug, Default)]
@@ -22,13 +25,20 @@ pub(crate) struct Proofs {
     runs: Mutex<BTreeSet<Uuid>>,
 }
 
-/// Two loading runs over one path, and four looks at the other.
+/// Two loading runs over one path, and looks at the other one without, with, without and with them.
 #[derive(Debug, Clone)]
 struct Trial {
     row: ProofRow,
     b: (Name, Name),
-    /// Orders in time: without, load, with, without, load, with.
-    orders: [Uuid; 6],
+    loads: [Uuid; 2],
+    /// Two for each time: a look may find nothing.
+    looks: [[Uuid; 2]; 4],
+}
+
+impl Trial {
+    fn orders(&self) -> impl Iterator<Item = Uuid> {
+        self.loads.into_iter().chain(self.looks.into_iter().flatten())
+    }
 }
 
 /// How far a proof is.
@@ -39,6 +49,8 @@ pub(crate) struct ProofRow {
     pub(crate) state: &'static str,
     /// How much likelier the values are if the load of one takes from the other.
     pub(crate) ratio: Option<f64>,
+    /// What it lacked, if it could not compare anything.
+    pub(crate) why: Option<String>,
     pub(crate) at_ms: i64,
 }
 
@@ -52,17 +64,24 @@ impl Proofs {
         self.runs.lock().unwrap_or_else(PoisonError::into_inner).contains(&run)
     }
 
+    /// When these runs began.
+    fn times(&self) -> BTreeSet<i64> {
+        let runs = self.runs.lock().unwrap_or_else(PoisonError::into_inner);
+        // The first 48 bits of an id (RFC 9562, version 7).
+        runs.iter().filter_map(|run| i64::try_from(run.as_u128() >> 80).ok()).collect()
+    }
+
     /// An order's run was stored; it may be one of ours.
     pub(crate) fn ran(&self, order: Uuid, run: Uuid) {
         let all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
-        if all.values().any(|trial| trial.orders.contains(&order)) {
+        if all.values().any(|trial| trial.orders().any(|one| one == order)) {
             self.runs.lock().unwrap_or_else(PoisonError::into_inner).insert(run);
         }
     }
 }
 
 impl Hub {
-    /// Begins a proof of a bottleneck with two of its paths that have no host in common.
+    /// Begins a proof of a bottleneck: loads one path over it, and looks at another one.
     pub async fn prove(&self, id: &str, who: &str) -> Result<()> {
         let found = self.tomography.found();
         let all = [&found.available, &found.capacity].map(|located| bottlenecks(&found.network, located));
@@ -72,34 +91,62 @@ impl Hub {
         if self.proofs.row(id).is_some_and(|row| row.state == RUNNING) {
             return Err(Error::Request("this proof is running".to_owned()));
         }
-        let paths: Vec<(Name, Name)> = one.paths.iter().map(|pair| hosts(&found.network, *pair)).collect();
-        let apart =
-            |a: &&(Name, Name), b: &&(Name, Name)| ![&b.0, &b.1].iter().any(|host| **host == a.0 || **host == a.1);
-        let two = paths.iter().find_map(|a| Some((a, paths.iter().find(|b| apart(&a, b))?)));
-        let needs = || Error::Request("a proof needs two of its paths without a common host".to_owned());
-        let (a, b) = two.ok_or_else(needs)?;
+        let load = LOAD_SHARE * least.as_f64();
+        let [a, b] = self.two_paths(&found, one, load)?;
         let begin = self.now() + STEP_MS;
-        let look = |at, beside| Terms { earliest: Some(at), beside, ..Terms::default() };
-        let observe = |at| self.order_at(&b.0, &b.1, "available", who, look(at, None));
-        let beside = |at| self.order_at(&b.0, &b.1, "available", who, look(at, Some(&a.0)));
         // One lease over both paths: no other load than ours is on the one that is looked at.
-        let both = |at| Terms { earliest: Some(at), also: Some(b), ..Terms::default() };
-        let command = load_of(least);
+        let both = |at| Terms { earliest: Some(at), also: Some(&b), ..Terms::default() };
+        let command = command_of(load);
         let load = |at| self.order_at(&a.0, &a.1, &command, who, both(at));
         let first = load(begin).await?;
         let second = load(first.at_ms + 2 * STEP_MS).await?;
-        let orders = [
-            observe(first.at_ms - STEP_MS + INTO_MS).await?.id,
-            first.id,
-            beside(first.at_ms + INTO_MS).await?.id,
-            observe(second.at_ms - STEP_MS + INTO_MS).await?.id,
-            second.id,
-            beside(second.at_ms + INTO_MS).await?.id,
-        ];
-        let row = ProofRow { state: RUNNING, ratio: None, at_ms: self.now() };
-        let trial = Trial { row, b: b.clone(), orders };
+        let mut looks = Vec::new();
+        let times = [first.at_ms - STEP_MS, first.at_ms, second.at_ms - STEP_MS, second.at_ms];
+        for (at, beside) in times.into_iter().zip([None, Some(&a.0), None, Some(&a.0)]) {
+            let mut both = [Uuid::nil(); 2];
+            for (id, into) in both.iter_mut().zip(INTO_MS) {
+                let terms = Terms { earliest: Some(at + into), beside, ..Terms::default() };
+                *id = self.order_at(&b.0, &b.1, "available", who, terms).await?.id;
+            }
+            looks.push(both);
+        }
+        let looks = [looks[0], looks[1], looks[2], looks[3]];
+        let row = ProofRow { state: RUNNING, ratio: None, why: None, at_ms: self.now() };
+        let trial = Trial { row, b, loads: [first.id, second.id], looks };
         self.proofs.all.lock().unwrap_or_else(PoisonError::into_inner).insert(id.to_owned(), trial);
         Ok(())
+    }
+
+    /// A path to load and one to look at, over a bottleneck and without a common host.
+    ///
+    /// The one that is looked at is held back by it. The other one needs only cross it: of few
+    /// paths it is known what holds them back, of most that ever were traced where they go.
+    fn two_paths(&self, found: &Findings, one: &Bottleneck, load: f64) -> Result<[(Name, Name); 2]> {
+        let now = self.now();
+        let is_there = |host: &Name| {
+            let agent = self.directory.get(host);
+            agent.is_some_and(|agent| matches!(presence(&agent, now), Presence::Online | Presence::Late))
+        };
+        let named = |pairs: &[Pair]| -> Vec<(Pair, (Name, Name))> {
+            let all = pairs.iter().map(|pair| (*pair, hosts(&found.network, *pair)));
+            all.filter(|(_, (source, target))| is_there(source) && is_there(target)).collect()
+        };
+        let held = named(&one.paths);
+        let mut others = named(&found.network.graph.segments()[one.segment.0 as usize].pairs);
+        others.retain(|(pair, _)| !one.paths.contains(pair));
+        // What another link keeps below the load is the last choice.
+        let is_narrow = |pair: &Pair| {
+            let latest = found.available.latest.get(pair);
+            latest.is_some_and(|one| matches!(one.claim, Claim::Estimate | Claim::AtMost) && one.high < load)
+        };
+        others.sort_by_key(|(pair, _)| is_narrow(pair));
+        let apart =
+            |a: &(Name, Name), b: &(Name, Name)| ![&b.0, &b.1].iter().any(|host| **host == a.0 || **host == a.1);
+        let two = held.iter().chain(&others).find_map(|(_, a)| {
+            let b = held.iter().map(|(_, b)| b).find(|b| apart(a, b))?;
+            Some([a.clone(), b.clone()])
+        });
+        two.ok_or_else(|| Error::Request(NEEDS_TWO.to_owned()))
     }
 
     /// Ends the proofs whose runs are all there, or lost.
@@ -111,30 +158,31 @@ impl Hub {
             all.iter().filter(|(_, trial)| running(trial)).map(|(id, trial)| (id.clone(), trial.clone())).collect()
         };
         for (id, trial) in open {
-            let rows = trial.orders.map(|order| self.orders.row(order));
-            let ended = |row: &Option<crate::hub::orders::OrderRow>| {
-                row.as_ref().is_none_or(|row| row.run.is_some() || row.state == "lost")
-            };
-            if !rows.iter().all(ended) {
+            let row = |order| self.orders.row(order);
+            let ended = |row: Option<OrderRow>| row.is_none_or(|row| row.run.is_some() || row.state == "lost");
+            if !trial.orders().all(|order| ended(row(order))) {
                 continue;
             }
-            let mut runs = Vec::new();
-            for row in rows.into_iter().flatten() {
-                if let Some(run) = row.run {
-                    runs.push(self.record.run(run).await?);
+            let mut runs = BTreeMap::new();
+            for order in trial.orders() {
+                if let Some(run) = row(order).and_then(|row| row.run) {
+                    runs.insert(order, self.record.run(run).await?);
                 }
             }
-            let variation = self.variation(&trial.b).await?;
-            let ratio = proof(&runs, variation).and_then(|proof| prove(&proof));
+            let (ratio, why) = match proof(&trial, &runs, self.variation(&trial.b).await?) {
+                Ok(proof) => (prove(&proof), None),
+                Err(why) => (None, Some(why)),
+            };
             let state = match ratio.map(Verdict::of) {
                 Some(Verdict::Shared) => "shared",
                 Some(Verdict::NotShared) => "not_shared",
                 Some(Verdict::Inconclusive) | None => "inconclusive",
             };
             let now = self.now();
-            self.record.audit("hub", "proof.ended", &format!("{id}: {state}"), now).await?;
+            let text = why.as_ref().map_or_else(String::new, |why| format!(": {why}"));
+            self.record.audit("hub", "proof.ended", &format!("{id}: {state}{text}"), now).await?;
             if let Some(trial) = self.proofs.all.lock().unwrap_or_else(PoisonError::into_inner).get_mut(&id) {
-                trial.row = ProofRow { state, ratio, at_ms: now };
+                trial.row = ProofRow { state, ratio, why, at_ms: now };
             }
         }
         Ok(())
@@ -144,6 +192,9 @@ impl Hub {
     async fn variation(&self, (source, target): &(Name, Name)) -> Result<f64> {
         let range = narrows_record::Range { since_ms: self.now() - 86_400_000, until_ms: self.now() };
         let points = self.record.series(source, target, Metric::AvailableIpCapacity, range, 200).await?;
+        // What loads of proofs did to it is no variation of the path.
+        let proofs = self.proofs.times();
+        let points: Vec<_> = points.into_iter().filter(|point| !proofs.contains(&point.at_ms)).collect();
         let mut steps: Vec<f64> = points
             .windows(2)
             // Bounds differ by what ended each search, and not by the path.
@@ -157,25 +208,39 @@ impl Hub {
 }
 
 /// A load of UDP packets at a steady rate. TCP would give way to the looks, by what they take.
-fn load_of(available: BitRate) -> String {
-    let rate = BitRate::from_bps_f64(LOAD_SHARE * available.as_f64()).unwrap_or(BitRate::ZERO);
+fn command_of(load: f64) -> String {
+    let rate = BitRate::from_bps_f64(load).unwrap_or(BitRate::ZERO);
     format!("throughput -u -b {} -t {LOAD_SECONDS}", rate.bps())
 }
 
-/// What the six runs say, in the order of their orders.
-fn proof(runs: &[Run], variation: f64) -> Option<Proof> {
-    let [first, load, second, third, other_load, fourth] = runs else { return None };
-    let of = |run: &Run, metrics: &[Metric]| -> Option<Value> {
+/// What the runs say, by their orders; or what is missing.
+fn proof(trial: &Trial, runs: &BTreeMap<Uuid, Run>, variation: f64) -> std::result::Result<Proof, String> {
+    let of = |order: &Uuid, metrics: &[Metric]| -> Option<Value> {
         let fits = |value: &&Value| metrics.contains(&value.metric) && value.direction == Direction::Forward;
-        run.values.iter().find(fits).copied()
+        runs.get(order)?.values.iter().find(fits).copied()
     };
-    let available = |run: &Run| available(&of(run, &[Metric::AvailableIpCapacity])?);
+    let lacks = |what: &str, orders: &[Uuid]| {
+        let reason = orders.iter().rev().find_map(|order| runs.get(order)?.reason.clone());
+        format!("{what}: {}", reason.as_deref().unwrap_or("its run was lost"))
+    };
     // What a load sent it sent, even if the path carries more.
     let sent = [Metric::TcpAchievableParallel, Metric::TcpAchievableSingle, Metric::UdpAchievable];
-    let loaded = |run: &Run| of(run, &sent).filter(|value| matches!(value.claim, Claim::Estimate | Claim::AtLeast));
-    let loads = [loaded(load)?.value, loaded(other_load)?.value];
-    let available = [available(first)?, available(second)?, available(third)?, available(fourth)?];
-    Some(Proof { available, load: BitRate::from_bps_f64(loads[0].min(loads[1]))?, variation })
+    let load = |order: &Uuid| {
+        let value = of(order, &sent).filter(|value| matches!(value.claim, Claim::Estimate | Claim::AtLeast));
+        value.map(|value| value.value).ok_or_else(|| lacks("a load was not sent", &[*order]))
+    };
+    let load = load(&trial.loads[0])?.min(load(&trial.loads[1])?);
+    let look = |at: usize| {
+        let found: Vec<Available> =
+            trial.looks[at].iter().filter_map(|order| available(&of(order, &[Metric::AvailableIpCapacity])?)).collect();
+        // A number says more than a bound.
+        let best = found.iter().find(|one| matches!(one, Available::Estimate { .. })).or_else(|| found.first());
+        let beside = if at % 2 == 1 { "beside the load" } else { "without the load" };
+        best.copied().ok_or_else(|| lacks(&format!("nothing was read {beside}"), &trial.looks[at]))
+    };
+    let available = [look(0)?, look(1)?, look(2)?, look(3)?];
+    let load = BitRate::from_bps_f64(load).ok_or("a load that is no rate")?;
+    Ok(Proof { available, load, variation })
 }
 
 /// A bound stays a bound: only the side on which the truth lies is known.
@@ -190,13 +255,15 @@ fn available(value: &Value) -> Option<Available> {
 }
 
 const RUNNING: &str = "running";
+const NEEDS_TWO: &str = "a proof needs two paths over this link whose four hosts differ and are there: one that it holds \
+                         back, and another one that was traced over it";
 /// Looks are so far apart.
 const STEP_MS: i64 = 60_000;
-/// A look begins when the load is steady.
-const INTO_MS: i64 = 8_000;
+/// A look begins when the load is steady; the second one is over before the load.
+const INTO_MS: [i64; 2] = [8_000, 17_000];
 /// Of what the link has available: enough to be missed by who looks, and room for what others send.
 const LOAD_SHARE: f64 = 0.7;
-/// Longer than a look takes.
+/// Longer than two looks take.
 const LOAD_SECONDS: u32 = 30;
 /// Looks from which the variation of a path is known.
 const FEWEST: usize = 6;

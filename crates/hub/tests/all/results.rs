@@ -145,7 +145,7 @@ async fn the_link_that_holds_paths_back_is_named_and_its_fall_is_one_alert() {
 }
 
 /// Proves the core of four hosts with these windows on b to d; the load on a to c sends 60. Returns
-/// what the hub says of it.
+/// what the hub says of it. Of the two looks of each window the first finds nothing.
 async fn proved(windows: [(Claim, f64); 4]) -> (World, String) {
     let world = World::new().await;
     let mut agents = four(&world).await;
@@ -158,7 +158,7 @@ async fn proved(windows: [(Claim, f64); 4]) -> (World, String) {
     world.hub.prove(&id, "test").await.unwrap();
     assert!(world.hub.prove(&id, "test").await.is_err(), "it runs");
     let mut given: Vec<Order> = Vec::new();
-    for (agent, subscription, count) in [(0, 0, 2), (1, 1, 4)] {
+    for (agent, subscription, count) in [(0, 0, 2), (1, 1, 8)] {
         for _ in 0..count {
             let message = soon(orders[subscription].next()).await.unwrap();
             given.push(agents[agent].open(&message.payload).unwrap());
@@ -166,7 +166,8 @@ async fn proved(windows: [(Claim, f64); 4]) -> (World, String) {
     }
     given.sort_by_key(|order| order.at_ms);
     let kinds: Vec<&str> = given.iter().map(|order| order.command[0].as_str()).collect();
-    assert_eq!(kinds, ["available", "throughput", "available", "available", "throughput", "available"]);
+    let round = ["available", "available", "throughput", "available", "available"];
+    assert_eq!(kinds, [round, round].concat());
     assert!(given.windows(2).all(|two| two[0].at_ms < two[1].at_ms), "{given:?}");
     // One lease over both paths; who looks at the second one while the first is loaded, looks.
     let hosts = ["host.a", "host.b", "host.c", "host.d"].map(|key| key.parse().unwrap());
@@ -176,15 +177,17 @@ async fn proved(windows: [(Claim, f64); 4]) -> (World, String) {
     assert!(loads.iter().all(|order| order.command.join(" ").starts_with("throughput -u -b 7")), "{loads:?}");
     let beside: Vec<_> =
         looks.iter().map(|order| order.beside.as_ref().map(narrows_fleet::keys::Name::as_str)).collect();
-    assert_eq!(beside, [None, Some("a"), None, Some("a")]);
-    let load = (Claim::Estimate, 60.0);
-    let said = [windows[0], load, windows[1], windows[2], load, windows[3]];
+    assert_eq!(beside, [[None; 2], [Some("a"); 2], [None; 2], [Some("a"); 2]].concat());
+    let (load, none) = ((Claim::Estimate, 60.0), (Claim::Inconclusive, 0.0));
+    let [first, second, third, fourth] = windows;
+    let said = [none, first, load, none, second, none, third, load, none, fourth];
     for (order, (claim, mbps)) in given.iter().zip(said) {
         let (at, is_load) = (usize::from(order.agent == name("b")), order.command[0] == "throughput");
         let metric = if is_load { Metric::TcpAchievableSingle } else { AVAILABLE };
         let mut run = agents[at].run(&order.target, &order.command[0], metric, mbps, order.at_ms);
         let value = &mut run.values[0];
         value.claim = claim;
+        run.reason = (claim == Claim::Inconclusive).then(|| "the search did not settle".to_owned());
         // The program prints a bound as an interval that ends there.
         match claim {
             Claim::AtLeast => value.high = value.value,
@@ -231,5 +234,62 @@ async fn a_proof_whose_agents_are_never_heard_again_ends() {
     agents[2].publish(&run).await;
     assert_eq!(world.ingest().await, 1);
     let said = world.record.audits(None, 1).await.unwrap().remove(0);
-    assert_eq!((said.what.as_str(), said.text), ("proof.ended", format!("{id}: inconclusive")));
+    let text = format!("{id}: inconclusive: a load was not sent: its run was lost");
+    assert_eq!((said.what.as_str(), said.text), ("proof.ended", text));
+}
+
+#[tokio::test]
+async fn a_proof_that_read_nothing_says_what_it_lacked() {
+    let windows =
+        [(Claim::Estimate, 100.0), (Claim::Inconclusive, 0.0), (Claim::Estimate, 100.0), (Claim::Estimate, 40.0)];
+    let (_world, said) = proved(windows).await;
+    assert_eq!(said, "inconclusive: nothing was read beside the load: the search did not settle");
+}
+
+/// Of many paths over a link, few may have a value that is no bound: one of them is enough, and any
+/// other one carries the load.
+#[tokio::test]
+async fn a_path_that_was_only_traced_carries_the_load_of_a_proof() {
+    let world = World::new().await;
+    let mut agents = four(&world).await;
+    let mut orders = Vec::new();
+    for agent in &agents[..2] {
+        orders.push(agent.subscribe("order").await);
+    }
+    for (agent, target, mbps, routers) in
+        [(0, "c", 100.0, vec![NEAR, FAR]), (0, "b", 900.0, vec![NEAR]), (3, "c", 900.0, vec![FAR])]
+    {
+        let mut run = agents[agent].run(&name(target), "available", AVAILABLE, mbps, BEGIN);
+        (run.route_before, run.route_after) = (hops(&routers), hops(&routers));
+        agents[agent].publish(&run).await;
+    }
+    world.ingest().await;
+    world.hub.locate().await.unwrap();
+    // The only path over the access link of a, the core and that of c: they are one segment yet.
+    let held = |world: &World| {
+        let found = world.hub.bottlenecks(AVAILABLE);
+        found.iter().find(|one| one.counts.0 == 1 && (99e6..101e6).contains(&one.value.value.as_f64())).cloned()
+    };
+    let alone = held(&world).expect("it is located");
+    let refused = world.hub.prove(&alone.id, "test").await.unwrap_err().to_string();
+    assert!(refused.contains("needs two paths over this link"), "{refused}");
+    let mut traced = agents[1].run(&name("d"), "rtt", Metric::RoundTripTime, 1e-9, BEGIN + 1);
+    (traced.route_before, traced.route_after) = (hops(&[NEAR, FAR]), hops(&[NEAR, FAR]));
+    agents[1].publish(&traced).await;
+    world.ingest().await;
+    world.hub.locate().await.unwrap();
+    let core = core(&world, AVAILABLE);
+    assert_eq!(core.counts, (1, 1), "{core:?}");
+    world.hub.prove(&core.id, "test").await.unwrap();
+    for (agent, target, kind) in [(1, "d", "throughput"), (0, "c", "available")] {
+        let order: Order = agents[agent].open(&soon(orders[agent].next()).await.unwrap().payload).unwrap();
+        assert_eq!((order.target, order.command[0].as_str()), (name(target), kind));
+    }
+    // Who is gone carries nothing.
+    let world = World::new().await;
+    let mut agents = four(&world).await;
+    over_the_core(&world, &mut agents, 100.0, AVAILABLE, BEGIN).await;
+    world.pass(11 * MINUTE);
+    let refused = world.hub.prove(&self::core(&world, AVAILABLE).id, "test").await.unwrap_err().to_string();
+    assert!(refused.contains("are there"), "{refused}");
 }
