@@ -4,6 +4,7 @@
 mod network;
 mod packets;
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -13,14 +14,14 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::{Value, json};
 
-use self::network::{Host, Network, PER_SIDE, SHARED, router, within};
+use self::network::{Host, MOST_PER_SIDE, Network, SHARED, router, within};
 use self::packets::{loads, overlaps, read};
 use super::program::{found, nap, narrows, output};
 use super::versions;
 use crate::provenance::Provenance;
 use crate::shell::{now, root, say};
 
-const USAGE: &str = "cargo xtask bench agents [--minutes N] [--program-folder DIR] [--write]";
+const USAGE: &str = "cargo xtask bench agents [--minutes N] [--per-side N] [--program-folder DIR] [--write]";
 const PAGE: &str = "docs/results/agents-bench.md";
 
 /// A process of ours. Ended as Ctrl-C would, then by force.
@@ -34,17 +35,30 @@ impl Process {
         Ok(Self(child.with_context(|| format!("{command:?}"))?))
     }
 
-    /// CPU time of the process and of those that it waited for, and its largest memory in kB.
-    fn used(&self) -> Result<(Duration, u64)> {
+    /// What it took so far.
+    fn used(&self) -> Result<Used> {
         let read = |file: &str| std::fs::read_to_string(format!("/proc/{}/{file}", self.0.id()));
         let (stat, status) = (read("stat")?, read("status")?);
         let fields = stat.rsplit_once(')').context("no name")?.1.split_whitespace().skip(11).take(4);
         let ticks: u64 = fields.filter_map(|field| field.parse::<u64>().ok()).sum();
-        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).context("no memory")?;
-        let memory = line.split_whitespace().next().unwrap_or_default().parse()?;
+        let kilobytes = |name: &str| {
+            let line = status.lines().find_map(|line| line.strip_prefix(name)).context("no memory")?;
+            anyhow::Ok(line.split_whitespace().next().unwrap_or_default().parse::<u64>()?)
+        };
         // Linux counts for programs in hundredths of a second.
-        Ok((Duration::from_millis(ticks * 10), memory))
+        let cpu = Duration::from_millis(ticks * 10);
+        Ok(Used { cpu, most_kb: kilobytes("VmHWM:")?, own_kb: kilobytes("RssAnon:")? })
     }
+}
+
+/// What a process took.
+struct Used {
+    /// Of the processors, with the processes that it waited for.
+    cpu: Duration,
+    /// Its largest memory, with the pages of the program's file.
+    most_kb: u64,
+    /// What is its own of that now.
+    own_kb: u64,
 }
 
 impl Drop for Process {
@@ -61,20 +75,29 @@ impl Drop for Process {
     }
 }
 
-/// `[--minutes N]` (default 60), `[--program-folder DIR]` with `narrows`, `[--write]`.
+/// How many agents, and for how long.
+struct Options {
+    per_side: u8,
+    time: Duration,
+}
+
+/// `[--minutes N]` (default 60), `[--per-side N]` agents (default 10), `[--program-folder DIR]` with
+/// `narrows`, `[--write]`.
 pub(super) fn run(args: &[String]) -> Result<bool> {
     let made = Provenance::begins(&format!("cargo xtask bench agents {}", args.join(" ")));
-    let (mut minutes, mut folder, mut write) = (60_u64, None, false);
+    let (mut minutes, mut per_side, mut folder, mut write) = (60_u64, MOST_PER_SIDE, None, false);
     let mut args = args.iter();
     while let Some(arg) = args.next() {
         let mut value = || args.next().with_context(|| format!("{arg} needs a value"));
         match arg.as_str() {
             "--minutes" => minutes = value()?.parse().context("--minutes needs a number")?,
+            "--per-side" => per_side = value()?.parse().context("--per-side needs a number")?,
             "--program-folder" => folder = Some(PathBuf::from(value()?).canonicalize()?),
             "--write" => write = true,
             _ => bail!(USAGE),
         }
     }
+    ensure!((2..=MOST_PER_SIDE).contains(&per_side), "2 to {MOST_PER_SIDE} agents on either side");
     for program in ["ip", "tc", "tcpdump", "curl", "setpriv"] {
         if !found(program) {
             say(&format!("left out: {program} is not installed\n"));
@@ -87,10 +110,11 @@ pub(super) fn run(args: &[String]) -> Result<bool> {
     }
     let program = narrows(folder)?;
     let scratch = Scratch::new()?;
-    let table = measure(&program, Duration::from_secs(60 * minutes), &scratch.0)?;
+    let options = Options { per_side, time: Duration::from_secs(60 * minutes) };
+    let table = measure(&program, &options, &scratch.0)?;
     say(&table);
     if write {
-        std::fs::write(root().join(PAGE), page(&made, minutes, &table)).context(PAGE)?;
+        std::fs::write(root().join(PAGE), page(&made, per_side, minutes, &table)).context(PAGE)?;
     }
     Ok(true)
 }
@@ -98,10 +122,10 @@ pub(super) fn run(args: &[String]) -> Result<bool> {
 /// What is asked of the hub.
 type Ask<'a> = &'a dyn Fn(&str, &str, &Value) -> Result<Value>;
 
-fn measure(program: &Path, time: Duration, folder: &Path) -> Result<String> {
-    let _network = Network::lay()?;
+fn measure(program: &Path, options: &Options, folder: &Path) -> Result<String> {
+    let _network = Network::lay(options.per_side)?;
     let program = program.to_string_lossy().into_owned();
-    let logs = logs(folder)?;
+    let logs = logs(options.per_side, folder)?;
     let file = folder.join("hub.json");
     let mut hub = within(&Host::HUB.name(), &program);
     hub.args(["hub", "--json", "--listen", &format!("{}:8622", Host::HUB.address()), "--state"]);
@@ -110,7 +134,7 @@ fn measure(program: &Path, time: Duration, folder: &Path) -> Result<String> {
     let (url, join) = announced(&file)?;
     let ask: Ask<'_> = &|method, path, body| ask(&url, method, path, body);
     let mut agents = Vec::new();
-    for host in Host::all() {
+    for host in Host::all(options.per_side) {
         let (name, state) = (host.name(), folder.join(host.name()));
         let mut joins = within(&name, &program);
         joins.args(["agent", "join", &url, &join, "--name", &name, "--state"]).arg(&state);
@@ -120,43 +144,68 @@ fn measure(program: &Path, time: Duration, folder: &Path) -> Result<String> {
         agents.push(Process::start(runs, &folder.join(format!("{name}.log")))?);
     }
     let began = now();
-    let ordered = order(ask)?;
-    let (located, proof) = prove(ask, time)?;
-    let used: Vec<(Duration, u64)> = agents.iter().map(Process::used).collect::<Result<_>>()?;
+    let ordered = order(ask, options.per_side)?;
+    let (located, proof) = prove(ask, options.time)?;
+    let used: Vec<Used> = agents.iter().map(Process::used).collect::<Result<_>>()?;
     let took = began.elapsed();
-    let runs = ask("GET", "runs?kind=throughput&since=7d&limit=5000", &json!({}))?;
-    let done = runs["runs"].as_array().into_iter().flatten().filter(|run| run["exit"] == "done").count();
+    let loads = ended(ask, "throughput", |_, _| true)?;
+    let across = ended(ask, "available", |source, target| source != target)?;
+    let beside = ended(ask, "available", |source, target| source == target)?;
     drop((agents, hub));
     let mut files = Vec::new();
     for (file, process) in logs {
         drop(process);
         files.push(file);
     }
-    let share = |(cpu, _): &(Duration, u64)| 100.0 * cpu.as_secs_f64() / took.as_secs_f64();
+    let share = |used: &Used| 100.0 * used.cpu.as_secs_f64() / took.as_secs_f64();
     let mean = used.iter().map(share).sum::<f64>() / used.len() as f64;
-    let most = used.iter().map(share).fold(0.0, f64::max);
-    let memory = used.iter().map(|(_, memory)| *memory).max().unwrap_or(0) / 1_000;
+    let busiest = used.iter().map(share).fold(0.0, f64::max);
+    let most = |of: fn(&Used) -> u64| used.iter().map(of).max().unwrap_or(0) / 1_000;
+    let memory = [most(|used| used.most_kb), most(|used| used.own_kb)];
     let rows = [
         ("link located", located.unwrap_or_else(|| "no".to_owned()), "yes"),
         ("proved", proof.unwrap_or_else(|| "not tried".to_owned()), "shared"),
-        ("loading runs", format!("{done} done, {ordered} ordered by hand"), ""),
+        ("loading runs", format!("{loads}; {ordered} ordered by hand"), ""),
+        ("looks at what is available across the link", across, ""),
+        ("looks within a side", beside, ""),
         ("loads that met on a key", met(&files)?, "0"),
-        ("processor of an agent", format!("mean {mean:.1} %, most {most:.1} % of a core"), ""),
-        ("memory of an agent, highest", format!("{memory} MB"), "25 MB"),
+        ("processor of an agent", format!("mean {mean:.1} %, most {busiest:.1} % of a core"), ""),
+        (
+            "memory of an agent, highest",
+            format!("{} MB; without the pages of the program's file {} MB", memory[0], memory[1]),
+            "25 MB",
+        ),
     ];
     let lines = rows.map(|(name, measured, design)| format!("| {name} | {measured} | {design} |\n"));
     Ok("| figure | measured | design |\n|-|-|-|\n".to_owned() + &lines.concat())
 }
 
+/// How the runs of a kind between such sides ended, and why: the most frequent first.
+fn ended(ask: Ask<'_>, kind: &str, between: impl Fn(&str, &str) -> bool) -> Result<String> {
+    let answer = ask("GET", &format!("runs?kind={kind}&since=7d&limit=5000"), &json!({}))?;
+    let mut counts: BTreeMap<String, usize> = BTreeMap::new();
+    let side = |run: &Value, key: &str| run[key].as_str().and_then(|name| name.split('-').next()).map(str::to_owned);
+    let sides = |run: &Value| Some((side(run, "agent")?, side(run, "target")?));
+    let runs = answer["runs"].as_array().into_iter().flatten();
+    for run in runs.filter(|run| sides(run).is_some_and(|(source, target)| between(&source, &target))) {
+        let [exit, reason] = ["exit", "reason"].map(|key| run[key].as_str().unwrap_or_default());
+        let how = if reason.is_empty() { exit.to_owned() } else { format!("{exit} ({reason})") };
+        *counts.entry(how).or_default() += 1;
+    }
+    let mut counts: Vec<(String, usize)> = counts.into_iter().collect();
+    counts.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+    Ok(counts.into_iter().map(|(how, count)| format!("{count} {how}")).collect::<Vec<_>>().join(", "))
+}
+
 /// Each pair across twice a day by the timetable, and by hand as many as the budget allows. Returns
 /// how many that were.
-fn order(ask: Ask<'_>) -> Result<u32> {
+fn order(ask: Ask<'_>, per_side: u8) -> Result<u32> {
     let toml = "[groups]\nleft = [\"left-*\"]\nright = [\"right-*\"]\n[[test]]\npairs = \"left to right\"\n\
                 run = \"throughput -t 5\"\nevery = \"12 h\"\n";
     ask("POST", "config", &json!({ "toml": toml }))?;
     let mut ordered = 0;
-    for number in 1..=PER_SIDE {
-        let next = 1 + number % PER_SIDE;
+    for number in 1..=per_side {
+        let next = 1 + number % per_side;
         let source = Host { side: 1, number }.name();
         for target in [Host { side: 2, number: next }, Host { side: 1, number: next }] {
             let wish = json!({ "source": source, "target": target.name(), "command": "throughput -t 5" });
@@ -190,8 +239,8 @@ fn prove(ask: Ask<'_>, time: Duration) -> Result<(Option<String>, Option<String>
 }
 
 /// A log of each host's interface and of the shared link.
-fn logs(folder: &Path) -> Result<Vec<(PathBuf, Process)>> {
-    let hosts = Host::all().map(|host| (host.name(), "eth0"));
+fn logs(per_side: u8, folder: &Path) -> Result<Vec<(PathBuf, Process)>> {
+    let hosts = Host::all(per_side).map(|host| (host.name(), "eth0"));
     let places = hosts.chain([(router(1), "core")]);
     let log = |(name, interface): (String, &str)| {
         let file = folder.join(format!("{name}.pcap"));
@@ -252,14 +301,15 @@ fn announced(file: &Path) -> Result<(String, String)> {
 /// From the hub's own host, which it trusts. Its certificate is its own.
 fn ask(url: &str, method: &str, path: &str, body: &Value) -> Result<Value> {
     let mut curl = within(&Host::HUB.name(), "curl");
-    curl.args(["-sSk", "--fail-with-body", "-X", method, "-H", "content-type: application/json"]);
+    curl.args(["-sSk", "-X", method, "-H", "content-type: application/json", "-w", "\n%{http_code}"]);
     if method == "POST" {
         curl.args(["-d", &body.to_string()]);
     }
     curl.arg(format!("{url}/api/v1/{path}"));
-    let text = output(curl, READY)?;
-    let answer: Value = serde_json::from_str(&text).context("no JSON")?;
-    ensure!(answer.is_object(), "{path}: {text}");
+    let said = output(curl, READY)?;
+    let (text, status) = said.rsplit_once('\n').context("no status")?;
+    let answer: Value = serde_json::from_str(text).with_context(|| format!("{path}: {text}"))?;
+    ensure!(status == "200", "{path}: {status}: {}", answer["detail"].as_str().unwrap_or(text));
     Ok(answer)
 }
 
@@ -282,12 +332,12 @@ impl Drop for Scratch {
     }
 }
 
-fn page(made: &Provenance, minutes: u64, table: &str) -> String {
+fn page(made: &Provenance, per_side: u8, minutes: u64, table: &str) -> String {
     let page = format!(
         "# Twenty agents over a shared link\n\n\
          {}\n\
          The command writes this whole page; change the text in `xtask/src/bench/agents.rs`.\n\n\
-         Ten hosts on either side of a link of 100 Mbit/s, each with an access link of 300 Mbit/s, all of them namespaces of this machine,\n\
+         {per_side} hosts on either side of a link of 100 Mbit/s, each with an access link of 300 Mbit/s, all of them namespaces of this machine,\n\
          for {minutes} min. Every host and the shared link have a packet log; a load is what no light run may send. Each log is that of one\n\
          key: loads of two pairs that met in it would have had the key at once.\n\n\
          {table}\nMeasured on and with:\n\n{}",

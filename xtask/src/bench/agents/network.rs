@@ -7,8 +7,8 @@ use anyhow::{Result, bail};
 
 use crate::bench::program::command;
 
-/// Hosts on either side.
-pub(super) const PER_SIDE: u8 = 10;
+/// Hosts on either side, at most.
+pub(super) const MOST_PER_SIDE: u8 = 10;
 /// The ends of the shared link as traces from the left see it, and from the right.
 pub(super) const SHARED: [[&str; 2]; 2] = [["10.90.1.254", "10.90.9.2"], ["10.90.2.254", "10.90.9.1"]];
 
@@ -17,7 +17,7 @@ pub(super) struct Network {
     names: Vec<String>,
 }
 
-/// A host: `left-3` is 10.90.1.3. The hub is the last one of the left.
+/// A host: `left-3` is 10.90.1.3. The hub is one of the left.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Host {
     pub(super) side: u8,
@@ -25,11 +25,11 @@ pub(super) struct Host {
 }
 
 impl Host {
-    pub(super) const HUB: Self = Self { side: 1, number: PER_SIDE + 1 };
+    pub(super) const HUB: Self = Self { side: 1, number: MOST_PER_SIDE + 1 };
 
-    /// All that measure.
-    pub(super) fn all() -> impl Iterator<Item = Self> {
-        [1, 2].into_iter().flat_map(|side| (1..=PER_SIDE).map(move |number| Self { side, number }))
+    /// All that measure, with so many on either side.
+    pub(super) fn all(per_side: u8) -> impl Iterator<Item = Self> {
+        [1, 2].into_iter().flat_map(move |side| (1..=per_side).map(move |number| Self { side, number }))
     }
 
     pub(super) fn name(self) -> String {
@@ -42,7 +42,7 @@ impl Host {
 }
 
 impl Network {
-    pub(super) fn lay() -> Result<Self> {
+    pub(super) fn lay(per_side: u8) -> Result<Self> {
         let mut network = Self { names: Vec::new() };
         for side in [1, 2] {
             let router = network.add(&router(side))?;
@@ -61,7 +61,7 @@ impl Network {
             run("ip", &format!("-n {router} route add 10.90.{0}.0/24 via 10.90.9.{0}", 3 - side))?;
             shape(router, "core", 100)?;
         }
-        for host in Host::all().chain([Host::HUB]) {
+        for host in Host::all(per_side).chain([Host::HUB]) {
             let (own, router, port) =
                 (network.add(&host.name())?, name(&router(host.side)), format!("port{}", host.number));
             run("ip", &format!("-n {router} link add {port} type veth peer name eth0 netns {own}"))?;
