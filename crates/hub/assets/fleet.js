@@ -1,6 +1,6 @@
 // The fleet itself: its agents, how one more joins, who changed what.
 
-import { amount, ask, h, post, table, when } from "./kit.js";
+import { amount, ask, h, lasting, post, table, when } from "./kit.js";
 import { joinBox } from "./join.js";
 import { ago, list, plural } from "./words.js";
 
@@ -13,6 +13,9 @@ const DIFFERS_MS = 2000;
 
 /** An agent that never spoke has joined, and that is all that is known of it. */
 const stateOf = (row) => (row.heard_ms === null && row.state !== "left" && row.state !== "revoked" ? "joined" : row.state);
+
+/** A text whose commands stand between backticks. */
+const commands = (text) => text.split("`").map((part, n) => (n % 2 ? h("code", {}, part) : part));
 
 export async function show(main) {
   document.title = "Agents - narrows fleet";
@@ -51,13 +54,13 @@ function roster(all, revoked) {
   return [
     h("h1", {}, `${plural(members, "agent")}: ${list(states)}`),
     count("joined") > 0 && h("p", { class: "note" }, "A host that joined stays silent until its agent runs. Type there: ", h("code", {}, "narrows agent run"), ", or ", h("code", {}, "systemctl enable --now narrows-agent"), "."),
-    ...rows.flatMap((row) => row.faults.map((fault) => h("p", { class: "note bad" }, h("strong", {}, `${row.name}: `), fault))),
+    ...rows.flatMap((row) => row.faults.map((fault) => h("p", { class: "note bad" }, h("strong", {}, `${row.name}: `), commands(fault)))),
     table("Agents", [
       ["agent", (row) => [h("b", {}, row.name), row.site && h("div", { class: "soft small" }, row.site), h("div", { class: "soft small" }, Object.entries(row.labels).map(([key, value]) => `${key}=${value}`).join(", "))]],
       ["state", (row) => [h("span", { class: `badge ${STATES[stateOf(row)]?.[0] ?? "mark"}` }, STATES[stateOf(row)]?.[1] ?? row.state), h("div", { class: "soft small" }, row.heard_ms === null ? "not heard yet" : `heard ${ago(row.heard_ms, all.now_ms)}`)]],
       ["does", known((row) => [row.running ? "measures" : h("span", { class: "soft" }, "waits"), row.leases_lost > 0 && h("div", { class: "soft small" }, `${plural(row.leases_lost, "lease")} lost`)])],
       ["version", known((row) => row.version)],
-      ["clock", known((row) => [row.clock_synchronised ? "synchronised" : h("span", { class: "changed" }, "▲ not synchronised"), Math.abs(row.clock_ahead_ms ?? 0) > DIFFERS_MS && h("div", { class: "changed" }, `▲ ${amount(Math.abs(row.clock_ahead_ms) * 1e6, "ns")} ${row.clock_ahead_ms > 0 ? "ahead of" : "behind"} the hub's`), row.clock_error_ms > 0 && h("div", { class: "soft small" }, `within ${amount(row.clock_error_ms * 1e6, "ns")}`)])],
+      ["clock", known((row) => [row.clock_synchronised ? "synchronised" : h("span", { class: "changed" }, "▲ not synchronised"), Math.abs(row.clock_ahead_ms ?? 0) > DIFFERS_MS && h("div", { class: "changed" }, `▲ ${lasting(Math.abs(row.clock_ahead_ms))} ${row.clock_ahead_ms > 0 ? "ahead of" : "behind"} the hub's`), row.clock_error_ms > 0 && h("div", { class: "soft small" }, `within ${amount(row.clock_error_ms * 1e6, "ns")}`)])],
       ["spool", known((row) => [row.spool_runs ? `${plural(row.spool_runs, "result")}, ${amount(row.spool_octets, "octets")}` : "empty", row.spool_lost > 0 && h("div", { class: "changed" }, `${row.spool_lost} lost`)])],
       ["plan", known((row) => [String(row.plan_serial), !row.plan_current && h("div", { class: "changed" }, "▲ not the newest")])],
       ["address", (row) => row.address],

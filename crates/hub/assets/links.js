@@ -39,6 +39,12 @@ export async function show(main) {
   return () => (Date.now() - fetched > SELDOM_MS ? render() : null);
 }
 
+/** In one column, so that a telephone shows it too. */
+function carries(link) {
+  if (link.value !== null) return [h("b", {}, number(link.value, "bit/s")), h("div", { class: "soft small" }, range(link, "bit/s"))];
+  return link.lower_bound === null ? h("span", { class: "soft" }, "not known") : `at least ${number(link.lower_bound, "bit/s")}`;
+}
+
 function rows(found, links) {
   const together = new Map();
   for (const link of links) together.set(link.segment, (together.get(link.segment) ?? 0) + 1);
@@ -47,10 +53,8 @@ function rows(found, links) {
   return table(`${name}; 90 % intervals`, [
     ["from", (link) => link.from],
     ["to", (link) => link.to],
-    ["value", (link) => (link.value === null ? "" : h("b", {}, number(link.value, "bit/s"))), true],
-    ["interval", (link) => range(link, "bit/s"), true],
-    ["at least", (link) => (link.lower_bound === null ? "not known" : number(link.lower_bound, "bit/s")), true],
+    ["carries", carries, true],
     ["pairs", (link) => link.pairs, true],
-    ["told apart", (link) => h("span", { class: "remark" }, together.get(link.segment) > 1 ? `not from ${plural(together.get(link.segment) - 1, "other")}` : "yes")],
+    ["told apart", (link) => h("span", { class: "remark" }, together.get(link.segment) > 1 ? `not from ${plural(together.get(link.segment) - 1, "other link")}` : "yes")],
   ], shown);
 }
