@@ -6,7 +6,8 @@
 //! | `sign.seed` | signs plans and orders; on NATS, also the hub's own key |
 //! | `nats-operator.seeds` | signs the tokens of NATS's operator mode; there if its owner made it |
 //! | `tenant.secret` | from which all keys between agents follow |
-//! | `view.token` | for whoever reads the pages from another machine |
+//! | `view.token` | for whoever reads and changes from another machine |
+//! | `read.token` | for whoever only reads |
 //! | `hub.json` | where the hub is, for `narrows fleet` |
 
 use std::fs::{DirBuilder, OpenOptions};
@@ -38,7 +39,7 @@ pub struct Keys {
     pub operator: Option<Operator>,
     /// From which all keys between agents follow.
     pub tenant: Secret,
-    /// What people show who read the pages from another machine.
+    /// What people show who read and change from another machine.
     pub view: String,
 }
 
@@ -71,6 +72,7 @@ impl Keys {
         let secret = folder.join("tenant.secret");
         let tenant = kept(&secret, || Ok(hex::to_text(&random::<32>()?)))?;
         let view = kept(&folder.join("view.token"), || Ok(hex::to_text(&random::<20>()?)))?;
+        kept(&folder.join("read.token"), || Ok(hex::to_text(&random::<20>()?)))?;
         Ok(Self {
             folder: folder.to_owned(),
             key_hash: Sha256::digest(pair.subject_public_key_info()).into(),
@@ -184,7 +186,7 @@ mod tests {
         assert_eq!(HubFile::read(&folder).unwrap().url, "https://10.0.0.2:8622");
         let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
         assert_eq!(mode(&folder), 0o700);
-        for name in ["key.pem", "cert.pem", "sign.seed", "tenant.secret", "view.token", "hub.json"] {
+        for name in ["key.pem", "cert.pem", "sign.seed", "tenant.secret", "view.token", "read.token", "hub.json"] {
             assert_eq!(mode(&folder.join(name)), 0o600, "{name}");
         }
         let signed = keys.signed(&[1, 2]);

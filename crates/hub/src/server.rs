@@ -172,6 +172,7 @@ fn site_settings(settings: &Settings, keys: &Keys) -> narrows_site::Settings {
     narrows_site::Settings {
         hosts: settings.hosts.clone(),
         token_file: Some(folder.join("view.token")),
+        read_token_file: Some(folder.join("read.token")),
         own_tls: Some(OwnTls { certificate: folder.join("cert.pem"), key: folder.join("key.pem") }),
         trusts_own_machine: true,
         // Both check who is there by themselves: by a join token, by a signature.

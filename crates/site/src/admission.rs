@@ -10,7 +10,7 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header}
 use axum::middleware::Next;
 use axum::response::{Html, IntoResponse as _, Response};
 
-use crate::auth::Answer;
+use crate::auth::{Answer, Right};
 use crate::guard::too_many_guesses;
 use crate::problem::Problem;
 use crate::site::Site;
@@ -62,11 +62,19 @@ async fn admit(site: &Site, peer: IpAddr, head: &Parts) -> Result<(), Problem> {
     {
         return Err(problem);
     }
-    if site.is_open(path) || (guard.trusts_own_machine() && is_own(peer)) {
+    if site.is_open(path) {
         return Ok(());
     }
-    match guard.auth.check(&head.headers, from, site.now()).await {
-        Answer::Welcome => Ok(()),
+    let trusted = guard.trusts_own_machine() && is_own(peer) && !guard.auth.only_reads(&head.headers, site.now());
+    let answer = if trusted {
+        Answer::Welcome(Right::Everything)
+    } else {
+        guard.auth.check(&head.headers, from, site.now()).await
+    };
+    match answer {
+        Answer::Welcome(Right::Everything) => Ok(()),
+        Answer::Welcome(Right::Reading) if matches!(head.method, Method::GET | Method::HEAD) => Ok(()),
+        Answer::Welcome(Right::Reading) => Err(Problem::new(StatusCode::FORBIDDEN, READS_ONLY)),
         Answer::Unknown => Err(Problem::new(StatusCode::UNAUTHORIZED, "sign in, or send a token or a user")),
         Answer::TooManyGuesses => Err(too_many_guesses()),
     }
@@ -82,7 +90,7 @@ fn unauthorised(site: &Site, problem: Problem, html: bool) -> Response {
     if !known.users.is_empty() {
         response.headers_mut().append(header::WWW_AUTHENTICATE, HeaderValue::from_static("Basic realm=\"narrows\""));
     }
-    if known.token.is_some() {
+    if known.token.is_some() || known.read_token.is_some() {
         response.headers_mut().append(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
     }
     response
@@ -132,6 +140,7 @@ const HEADERS: [(&str, &str); 6] = [
     ("cross-origin-resource-policy", "same-origin"),
 ];
 
+const READS_ONLY: &str = "whoever shows the reading token changes nothing: another token or a user may";
 const SLOW_BODY: Duration = Duration::from_secs(10);
 
 #[cfg(test)]

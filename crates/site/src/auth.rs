@@ -24,6 +24,8 @@ pub(crate) struct Known {
     pub(crate) users: BTreeMap<String, String>,
     /// The digest of the token.
     pub(crate) token: Option<[u8; 32]>,
+    /// That of the token of those who only read.
+    pub(crate) read_token: Option<[u8; 32]>,
 }
 
 /// What somebody shows.
@@ -33,10 +35,18 @@ pub(crate) enum Shown {
     Token(String),
 }
 
+/// What somebody may do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Right {
+    Everything,
+    /// Reads everything, and changes nothing.
+    Reading,
+}
+
 /// The answer to somebody who asks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Answer {
-    Welcome,
+    Welcome(Right),
     /// Nothing or the wrong thing was shown.
     Unknown,
     /// This address guessed too often.
@@ -56,7 +66,14 @@ pub(crate) struct Auth {
 impl Known {
     /// Nobody is asked.
     pub(crate) fn nobody(&self) -> bool {
-        self.users.is_empty() && self.token.is_none()
+        self.users.is_empty() && self.token.is_none() && self.read_token.is_none()
+    }
+
+    /// What whoever shows this token may do; `None` if it is none of ours.
+    fn right_of(&self, token: &str) -> Option<Right> {
+        let shown = digest(token.as_bytes());
+        let is = |of: Option<[u8; 32]>| of.is_some_and(|of| of.ct_eq(&shown).into());
+        if is(self.token) { Some(Right::Everything) } else { is(self.read_token).then_some(Right::Reading) }
     }
 }
 
@@ -84,8 +101,11 @@ impl Auth {
 
     /// Whether a request with these headers may be answered.
     pub(crate) async fn check(&self, headers: &HeaderMap, from: IpAddr, now: Duration) -> Answer {
-        if self.known().nobody() || cookie(headers).is_some_and(|name| self.sessions.is_open(name, now)) {
-            return Answer::Welcome;
+        if self.known().nobody() {
+            return Answer::Welcome(Right::Everything);
+        }
+        if let Some(right) = cookie(headers).and_then(|name| self.sessions.right(name, now)) {
+            return Answer::Welcome(right);
         }
         match shown(headers) {
             Some(shown) => self.verify(shown, from, now).await,
@@ -93,10 +113,20 @@ impl Auth {
         }
     }
 
+    /// Whether somebody shows that they only read, also where nobody has to show anything.
+    pub(crate) fn only_reads(&self, headers: &HeaderMap, now: Duration) -> bool {
+        let session = cookie(headers).and_then(|name| self.sessions.right(name, now));
+        let token = match shown(headers) {
+            Some(Shown::Token(token)) => self.known().right_of(&token),
+            Some(Shown::User { .. }) | None => None,
+        };
+        session.or(token) == Some(Right::Reading)
+    }
+
     /// Opens a session for whoever shows the right thing.
     pub(crate) async fn sign_in(&self, shown: Shown, from: IpAddr, now: Duration) -> Result<String, Answer> {
         match self.verify(shown, from, now).await {
-            Answer::Welcome => self.sessions.open(now).map_err(|_| Answer::Unknown),
+            Answer::Welcome(right) => self.sessions.open(right, now).map_err(|_| Answer::Unknown),
             answer => Err(answer),
         }
     }
@@ -107,14 +137,14 @@ impl Auth {
         }
         let known = self.known();
         let right = match shown {
-            Shown::Token(token) => known.token.is_some_and(|of| of.ct_eq(&digest(token.as_bytes())).into()),
+            Shown::Token(token) => known.right_of(&token),
             Shown::User { name, password } => match self.password_is_right(&known, &name, password, from, now).await {
-                Some(right) => right,
+                Some(is_right) => is_right.then_some(Right::Everything),
                 None => return Answer::TooManyGuesses,
             },
         };
-        if right {
-            return Answer::Welcome;
+        if let Some(right) = right {
+            return Answer::Welcome(right);
         }
         let mut wrong = self.wrong.lock().unwrap_or_else(PoisonError::into_inner);
         wrong.retain(|_, (_, since)| now.saturating_sub(*since) < MINUTE);

@@ -81,11 +81,15 @@ fn read(settings: &Settings) -> Result<(WebConfig, Known), ServeError> {
         None => config,
         Some(own) => config.or(own).map_err(|error| ServeError::WebConfig { path: own.certificate.clone(), error })?,
     };
-    let token = settings.token_file.as_ref().map(|path| {
-        read_token(path, settings.credentials.as_deref())
-            .map_err(|why| ServeError::TokenFile { path: path.clone(), why })
-    });
-    let known = Known { users: config.users.clone(), token: token.transpose()? };
+    let token = |path: &Option<PathBuf>| {
+        let read = path.as_ref().map(|path| {
+            read_token(path, settings.credentials.as_deref())
+                .map_err(|why| ServeError::TokenFile { path: path.clone(), why })
+        });
+        read.transpose()
+    };
+    let [token, read_token] = [token(&settings.token_file)?, token(&settings.read_token_file)?];
+    let known = Known { users: config.users.clone(), token, read_token };
     let safe = settings.listen.ip().to_canonical().is_loopback() || (config.tls.is_some() && !known.nobody());
     if safe { Ok((config, known)) } else { Err(ServeError::Exposed(settings.listen)) }
 }
@@ -98,7 +102,8 @@ async fn watch_files(
     fault: impl Fn(Option<String>),
     tls: Arc<Shared>,
 ) {
-    let files: Vec<PathBuf> = config.files.iter().chain(&settings.token_file).cloned().collect();
+    let files: Vec<PathBuf> =
+        config.files.iter().chain(&settings.token_file).chain(&settings.read_token_file).cloned().collect();
     let mut seen = changed(files.clone()).await;
     loop {
         tokio::time::sleep(REREAD).await;

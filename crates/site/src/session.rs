@@ -15,13 +15,13 @@ use crate::problem::{Problem, unread};
 use crate::sessions::{COOKIE, LIFE};
 use crate::site::Site;
 
-/// Who signs in: a user with a password, or whoever has the token.
+/// Who signs in: a user with a password, or whoever has a token.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SignIn {
-    /// The user's name; missing or empty where `secret` is the token.
+    /// The user's name; missing or empty where `secret` is a token.
     user: Option<String>,
-    /// The password or the token.
+    /// The password or a token.
     secret: String,
 }
 
@@ -39,11 +39,8 @@ pub async fn sign_in(
     let name = match site.guard().auth.sign_in(shown, from.ip(), site.now()).await {
         Ok(name) => name,
         Err(Answer::TooManyGuesses) => return Err(too_many_guesses()),
-        Err(Answer::Welcome | Answer::Unknown) => {
-            return Err(Problem::new(
-                StatusCode::UNAUTHORIZED,
-                "this is neither a user with its password nor the token",
-            ));
+        Err(Answer::Welcome(_) | Answer::Unknown) => {
+            return Err(Problem::new(StatusCode::UNAUTHORIZED, "this is neither a user with its password nor a token"));
         }
     };
     let secure = if site.guard().tls { "; Secure" } else { "" };

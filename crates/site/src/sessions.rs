@@ -8,33 +8,36 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use sha2::{Digest as _, Sha256};
 
-/// The open sessions, by the digest of their name.
+use crate::auth::Right;
+
+/// The open sessions, by the digest of their name: when each began, and what it may do.
 #[derive(Debug, Default)]
 pub(crate) struct Sessions {
-    open: Mutex<BTreeMap<[u8; 32], Duration>>,
+    open: Mutex<BTreeMap<[u8; 32], (Duration, Right)>>,
 }
 
 impl Sessions {
     /// Opens one and returns its name; the oldest gives way when there are too many.
-    pub(crate) fn open(&self, now: Duration) -> Result<String, getrandom::Error> {
+    pub(crate) fn open(&self, right: Right, now: Duration) -> Result<String, getrandom::Error> {
         let mut random = [0; 32];
         getrandom::fill(&mut random)?;
         let name = URL_SAFE_NO_PAD.encode(random);
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        open.retain(|_, began| now.saturating_sub(*began) < LIFE);
+        open.retain(|_, (began, _)| now.saturating_sub(*began) < LIFE);
         if open.len() >= MOST {
-            let oldest = open.iter().min_by_key(|(_, began)| **began).map(|(name, _)| *name);
+            let oldest = open.iter().min_by_key(|(_, (began, _))| *began).map(|(name, _)| *name);
             oldest.and_then(|name| open.remove(&name));
         }
-        open.insert(digest(name.as_bytes()), now);
+        open.insert(digest(name.as_bytes()), (now, right));
         Ok(name)
     }
 
-    /// Whether this session is open.
-    pub(crate) fn is_open(&self, name: &str, now: Duration) -> bool {
+    /// What this session may do, if it is open.
+    pub(crate) fn right(&self, name: &str, now: Duration) -> Option<Right> {
         // The digest of a guess says nothing about how near it was.
         let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        open.get(&digest(name.as_bytes())).is_some_and(|began| now.saturating_sub(*began) < LIFE)
+        let (began, right) = open.get(&digest(name.as_bytes()))?;
+        (now.saturating_sub(*began) < LIFE).then_some(*right)
     }
 
     /// Ends all of them: the users changed.
@@ -61,10 +64,12 @@ mod tests {
     fn a_session_ends_and_the_oldest_gives_way() {
         let sessions = Sessions::default();
         let at = Duration::from_millis;
-        let first = sessions.open(at(0)).expect("the system has random numbers");
-        assert!(sessions.is_open(&first, at(1)) && !sessions.is_open("else", at(1)));
-        assert!(!sessions.is_open(&first, at(7 * 86_400_000)));
-        let names: Vec<String> = (1..=256).map(|ms| sessions.open(at(ms)).expect("random")).collect();
-        assert!(!sessions.is_open(&first, at(300)) && sessions.is_open(&names[255], at(300)));
+        let first = sessions.open(Right::Reading, at(0)).expect("the system has random numbers");
+        assert_eq!((sessions.right(&first, at(1)), sessions.right("else", at(1))), (Some(Right::Reading), None));
+        assert_eq!(sessions.right(&first, at(7 * 86_400_000)), None);
+        let names: Vec<String> =
+            (1..=256).map(|ms| sessions.open(Right::Everything, at(ms)).expect("random")).collect();
+        assert_eq!(sessions.right(&first, at(300)), None);
+        assert_eq!(sessions.right(&names[255], at(300)), Some(Right::Everything));
     }
 }

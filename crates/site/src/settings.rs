@@ -18,6 +18,8 @@ pub struct Settings {
     pub web_config: Option<PathBuf>,
     /// A file with the token that programs and people show.
     pub token_file: Option<PathBuf>,
+    /// A file with the token of those who read everything and change nothing.
+    pub read_token_file: Option<PathBuf>,
     /// Where the service manager keeps what it hands over (`$CREDENTIALS_DIRECTORY`).
     pub credentials: Option<PathBuf>,
     /// Unix time.
@@ -40,6 +42,7 @@ impl Settings {
             hosts: Vec::new(),
             web_config: None,
             token_file: None,
+            read_token_file: None,
             credentials: None,
             now: wall_clock,
             own_tls: None,

@@ -21,7 +21,7 @@ use crate::output;
 ///
 /// Prints where it is, and the line by which hosts join. Everything that it needs is inside, for up
 /// to 50 hosts. Pages and API are under the address that it prints; from other machines they ask
-/// for the token in view.token of the state directory.
+/// for a token of the state directory: read.token for reading alone, view.token for everything.
 #[derive(Debug, clap::Args)]
 #[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct HubArgs {

@@ -57,14 +57,14 @@ pub(super) struct Fault {
     detail: String,
 }
 
-/// Who signs in: a user with a password, or whoever has the token.
+/// Who signs in: a user with a password, or whoever has a token.
 #[derive(ToSchema)]
 #[serde(deny_unknown_fields)]
 #[expect(dead_code, reason = "it describes what another type reads")]
 struct SignIn {
-    /// The user's name; missing or empty where `secret` is the token.
+    /// The user's name; missing or empty where `secret` is a token.
     user: Option<String>,
-    /// The password or the token.
+    /// The password or a token.
     secret: String,
 }
 

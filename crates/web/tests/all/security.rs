@@ -1,7 +1,7 @@
 //! Who is refused, and what bounds what a stranger can cost.
 
 use std::fs::Permissions;
-use std::io::{ErrorKind, Write as _};
+use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
@@ -162,6 +162,39 @@ fn a_token_opens_and_a_session_follows() {
     let cookie = reply.head.lines().find(|line| line.starts_with("set-cookie")).expect("a cookie").to_owned();
     assert!(cookie.contains("httponly") && cookie.contains("samesite=strict"), "{cookie}");
     site.get_with("/api/v1/targets", "Cookie: narrows_session=guess\r\n").refused(401, "sign in");
+}
+
+#[test]
+fn whoever_has_the_reading_token_reads_everything_and_changes_nothing() {
+    const READING: &str = "fedcba9876543210fedcba9876543210";
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("reading");
+    secret(&file, READING);
+    // On the machine whose own users show nothing, too.
+    for trusts_own_machine in [false, true] {
+        let settings = Settings { read_token_file: Some(file.clone()), ..with_token(folder.path()) };
+        let site = Site::with(Settings { trusts_own_machine, ..settings });
+        let reading = format!("Authorization: Bearer {READING}\r\n");
+        let mut stream = site.connect();
+        let (host, body) = (site.address, format!("{{\"secret\":\"{READING}\"}}"));
+        let head = format!("POST /api/v1/session HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\n");
+        let length = body.len();
+        write!(stream, "{head}Content-Length: {length}\r\nConnection: close\r\n\r\n{body}").expect("it reads");
+        let mut reply = String::new();
+        stream.read_to_string(&mut reply).expect("it answers");
+        let cookie = reply.split(['\r', ';']).find_map(|part| part.trim().strip_prefix("set-cookie: "));
+        let session = format!("Cookie: {}\r\n", cookie.expect("a cookie"));
+        for shown in [&reading, &session] {
+            for path in ["/", "/api/v1/targets", "/metrics"] {
+                assert_eq!(site.get_with(path, shown).status, 200, "{path}: {shown}");
+            }
+            site.post("/api/v1/notes", shown, r#"{"text":"x"}"#).refused(403, "changes nothing");
+        }
+        let all = format!("Authorization: Bearer {TOKEN}\r\n");
+        assert_eq!(site.post("/nowhere", &all, "{}").status, 404);
+        let nothing = if trusts_own_machine { 404 } else { 401 };
+        assert_eq!(site.post("/nowhere", "", "{}").status, nothing);
+    }
 }
 
 #[test]

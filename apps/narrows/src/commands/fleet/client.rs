@@ -27,7 +27,7 @@ pub(crate) struct HubArgs {
     /// Hash of its key: the second part of a join token
     #[arg(long, value_name = "HEX", requires = "hub")]
     key_hash: Option<String>,
-    /// File with its viewing token: view.token of its state directory
+    /// File with its view.token; to read alone, its read.token
     #[arg(long, value_name = "FILE", requires = "hub")]
     token_file: Option<PathBuf>,
 }
