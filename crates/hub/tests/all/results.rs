@@ -265,7 +265,7 @@ async fn a_path_that_was_only_traced_carries_the_load_of_a_proof() {
     }
     world.ingest().await;
     world.hub.locate().await.unwrap();
-    // The only path over the access link of a, the core and that of c: they are one segment yet.
+    // No other path was traced over the core.
     let held = |world: &World| {
         let found = world.hub.bottlenecks(AVAILABLE);
         found.iter().find(|one| one.counts.0 == 1 && (99e6..101e6).contains(&one.value.value.as_f64())).cloned()
