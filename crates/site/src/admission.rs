@@ -10,9 +10,10 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header}
 use axum::middleware::Next;
 use axum::response::{Html, IntoResponse as _, Response};
 
-use crate::auth::{Answer, Right};
+use crate::auth::Answer;
 use crate::guard::too_many_guesses;
 use crate::problem::Problem;
+use crate::sessions::Right;
 use crate::site::Site;
 
 /// The first that a request meets.

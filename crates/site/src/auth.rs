@@ -15,7 +15,7 @@ use subtle::ConstantTimeEq as _;
 use tokio::sync::Semaphore;
 
 use crate::private;
-use crate::sessions::{COOKIE, Sessions, digest};
+use crate::sessions::{COOKIE, Right, Sessions, digest};
 
 /// Whom we know.
 #[derive(Debug, Clone, Default)]
@@ -33,14 +33,6 @@ pub(crate) struct Known {
 pub(crate) enum Shown {
     User { name: String, password: String },
     Token(String),
-}
-
-/// What somebody may do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Right {
-    Everything,
-    /// Reads everything, and changes nothing.
-    Reading,
 }
 
 /// The answer to somebody who asks.

@@ -8,7 +8,13 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use sha2::{Digest as _, Sha256};
 
-use crate::auth::Right;
+/// What somebody may do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Right {
+    Everything,
+    /// Reads everything, and changes nothing.
+    Reading,
+}
 
 /// The open sessions, by the digest of their name: when each began, and what it may do.
 #[derive(Debug, Default)]

@@ -81,8 +81,8 @@ struct Options {
     time: Duration,
 }
 
-/// `[--minutes N]` (default 60), `[--per-side N]` agents (default 10), `[--program-folder DIR]` with
-/// `narrows`, `[--write]`.
+/// `[--minutes N]` (default 60), `[--per-side N]` agents (default 10), `[--program-folder DIR]`
+/// with `narrows`, `[--write]`.
 pub(super) fn run(args: &[String]) -> Result<bool> {
     let made = Provenance::begins(&format!("cargo xtask bench agents {}", args.join(" ")));
     let (mut minutes, mut per_side, mut folder, mut write) = (60_u64, MOST_PER_SIDE, None, false);

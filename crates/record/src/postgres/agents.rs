@@ -61,8 +61,8 @@ pub(super) async fn set_state(on: &impl GenericClient, agent: &Name, state: Agen
 }
 
 pub(super) async fn heard(on: &impl GenericClient, status: &Status, now_ms: i64) -> Work<()> {
-    // Of 10 000 agents 333 come a second, and the next one of each half a minute later: no commit of
-    // them waits for the disk.
+    // Of 10 000 agents 333 come a second, and the next one of each half a minute later: no commit
+    // of them waits for the disk.
     let sql = "update agent set heard_ms = $2, status = $3
         where name = $1 and set_config('synchronous_commit', 'off', true) = 'off'";
     one(execute(on, sql, &[&status.agent.as_str(), &now_ms, &to_json(status)]).await?)
