@@ -140,6 +140,13 @@ pub struct Job {
     pub time: Duration,
 }
 
+impl Job {
+    /// A job that took longer than this hung. Others may have begun beside it.
+    pub fn longest(&self) -> Duration {
+        2 * self.time
+    }
+}
+
 /// How a job ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JobEnd {

@@ -52,6 +52,8 @@ struct Running {
     kind: JobKind,
     why: Why,
     began: BootTime,
+    /// A route holds other jobs of its target up no longer: one that hangs would for ever.
+    waited_for: BootTime,
 }
 
 impl Planner {
@@ -125,7 +127,8 @@ impl Planner {
                     continue;
                 }
                 // A route beside load shows the queue that the load makes; a crash costs one run.
-                let mut meets = self.running.values().any(|job| job.target == id);
+                let holds = |job: &Running| kind == JobKind::Route || job.kind.loads() || now.boot < job.waited_for;
+                let mut meets = self.running.values().any(|job| job.target == id && holds(job));
                 if kind.loads() && meets {
                     self.held_up.insert(id);
                 }
@@ -144,7 +147,8 @@ impl Planner {
                         let job = job(JobId::new(self.last_job), id, plan, (kind, why), octets);
                         plan.ledger.book(job.id, Booking { day: local.day, why, octets });
                         plan.window.begin(job.id, octets);
-                        self.running.insert(job.id, Running { target: id, kind, why, began: now.boot });
+                        let waited_for = now.boot.after(job.longest());
+                        self.running.insert(job.id, Running { target: id, kind, why, began: now.boot, waited_for });
                         jobs.push(job);
                     }
                     // Somebody was told that it will begin: it waits for the next day.

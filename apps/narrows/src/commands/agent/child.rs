@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use narrows_agent::{Credential, Fence, Measure, Outcome, Task};
@@ -81,7 +82,7 @@ impl Measure for Children {
         let traced = tokio::task::spawn_blocking(move || {
             let target = resolved(&address)?;
             let peer = Peer::plain(target.ip().to_string(), target.port());
-            route::trace(&peer, target.ip(), &stop).ok().map(|traced| hops(&traced, target.ip()))
+            route::trace(&peer, target.ip(), LONGEST_TRACE, &stop).ok().map(|traced| hops(&traced, target.ip()))
         });
         traced.await.ok().flatten().unwrap_or_default()
     }
@@ -175,6 +176,9 @@ fn hops(traced: &route::Traced, host: IpAddr) -> Vec<Hop> {
     }
     hops
 }
+
+/// After this no more hops are asked.
+const LONGEST_TRACE: Duration = Duration::from_secs(30);
 
 #[cfg(test)]
 mod tests {

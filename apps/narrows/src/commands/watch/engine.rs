@@ -90,6 +90,8 @@ struct Running {
     run: Run,
     /// The machine slept meanwhile.
     void: bool,
+    /// From then on others may have run beside it.
+    alone_until: BootTime,
 }
 
 impl Engine {
@@ -301,7 +303,8 @@ impl Engine {
         };
         self.spent(job.target, job.why, now);
         self.keep.run_began(run.clone());
-        self.running.insert(job.id, Running { run, void: false });
+        let alone_until = now.boot.after(job.longest());
+        self.running.insert(job.id, Running { run, void: false, alone_until });
         self.loaded(&job, true);
         // Without measuring threads the program is at its end.
         let _ = self.threads.jobs.send(work);

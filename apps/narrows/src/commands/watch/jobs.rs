@@ -174,7 +174,8 @@ fn connected(work: &Work, direction: Direction, stop: &Arc<AtomicBool>) -> Resul
 
 fn trace(done: &mut Done, stop: &Arc<AtomicBool>) -> Result<Outcome, Stopped> {
     // What a route has to say of the server is nothing.
-    let traced = route::trace(&done.work.peer()?, done.work.address, stop).map_err(|failure| Stopped {
+    let work = &done.work;
+    let traced = route::trace(&work.peer()?, work.address, work.job.time, stop).map_err(|failure| Stopped {
         outcome: Outcome::Void,
         octets: None,
         text: failure.text,

@@ -11,6 +11,7 @@ use narrows_net::via::Via;
 use narrows_probe::probes::{Arrival, Fate, HopReplyKind, PacketPlan, Probe, Train, TrainId};
 use narrows_probe::{Event, World};
 use narrows_store::records::PathSeen;
+use narrows_units::{Sender, Stamp};
 use narrows_watch::WallTime;
 use narrows_watch::detect::Route;
 
@@ -31,14 +32,20 @@ pub(in crate::commands) struct Traced {
     pub(super) octets: u64,
 }
 
-/// By the first way that the host at `address` can be asked.
-pub(in crate::commands) fn trace(peer: &Peer, address: IpAddr, stop: &Arc<AtomicBool>) -> Result<Traced, Failure> {
-    let mut fault = None;
+/// By the first way that the host at `address` can be asked. After `time` no more hops are asked.
+pub(in crate::commands) fn trace(
+    peer: &Peer,
+    address: IpAddr,
+    time: Duration,
+    stop: &Arc<AtomicBool>,
+) -> Result<Traced, Failure> {
+    let (mut fault, mut until) = (None, None);
     for via in [Via::Icmp, Via::Udp { port: Via::UDP_PORT }] {
         match peer.connect_per_hop(via, stop) {
             Ok(mut world) => {
-                let traced = walk(&mut world, address).map_err(|error| connect::failure(&error))?;
-                if traced.reached || via != Via::Icmp {
+                let until = *until.get_or_insert_with(|| world.now() + time);
+                let traced = walk(&mut world, address, until).map_err(|error| connect::failure(&error))?;
+                if traced.reached || via != Via::Icmp || world.now() >= until {
                     return Ok(traced);
                 }
                 // A host that answers no echoes may still say that a port is closed.
@@ -49,7 +56,11 @@ pub(in crate::commands) fn trace(peer: &Peer, address: IpAddr, stop: &Arc<Atomic
     Err(fault.unwrap_or_else(|| Failure::host("no way to trace a route")))
 }
 
-fn walk(world: &mut impl World<Fault = narrows_net::Error>, address: IpAddr) -> Result<Traced, narrows_net::Error> {
+fn walk(
+    world: &mut impl World<Fault = narrows_net::Error>,
+    address: IpAddr,
+    until: Stamp<Sender>,
+) -> Result<Traced, narrows_net::Error> {
     let mut traced = Traced::default();
     let peer_kind = world.facts().answering.peer_kind();
     for first in (1..=MOST).step_by(AT_ONCE.into()) {
@@ -65,7 +76,7 @@ fn walk(world: &mut impl World<Fault = narrows_net::Error>, address: IpAddr) -> 
                 break;
             }
         }
-        if traced.reached || world.stop_requested() || traced.is_lost() {
+        if traced.reached || world.stop_requested() || traced.is_lost() || world.now() >= until {
             break;
         }
     }
@@ -147,8 +158,8 @@ const IP_OCTETS: u16 = 64;
 
 #[cfg(test)]
 mod tests {
-    use narrows_probe::probes::HopReply;
-    use narrows_units::Stamp;
+    use narrows_probe::probes::{HopReply, PacingCheck, TrainReport};
+    use narrows_probe::{PathFacts, StampSource};
 
     use super::*;
 
@@ -192,5 +203,52 @@ mod tests {
         assert!(traced.is_lost());
         traced.trim();
         assert_eq!(traced.route.len(), 1);
+    }
+
+    /// Routers without an end, each of which takes its time.
+    struct Slow(Stamp<Sender>);
+
+    impl World for Slow {
+        type Fault = narrows_net::Error;
+
+        fn now(&self) -> Stamp<Sender> {
+            self.0
+        }
+
+        fn facts(&self) -> PathFacts {
+            PathFacts::ideal(1500, Duration::from_secs(10))
+        }
+
+        fn send(&mut self, asked: Probe) -> Result<Event, Self::Fault> {
+            let Probe::Train(train) = asked else { panic!("{asked:?}") };
+            self.0 = self.0 + Duration::from_secs(10);
+            let answer =
+                |packet: &PacketPlan| probe(packet.hop_limit.map(NonZeroU8::get), HopReplyKind::TimeExceeded, 9000);
+            Ok(Event::Train(TrainReport {
+                id: train.id,
+                arrivals: train.packets.iter().map(answer).collect(),
+                reordered: 0,
+                duplicates: 0,
+                local_drops: 0,
+                departed_by: StampSource::Simulated,
+                arrived_by: StampSource::Simulated,
+                pacing: PacingCheck::Kept,
+            }))
+        }
+
+        fn wait(&mut self, until: Stamp<Sender>) -> Result<(), Self::Fault> {
+            self.0 = until;
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn when_its_time_is_over_a_trace_asks_no_further_hops() {
+        let hops = |seconds: i64| {
+            let mut world = Slow(Stamp::from_nanos(0));
+            let until = Stamp::from_nanos(seconds * 1_000_000_000);
+            walk(&mut world, [10, 0, 0, 99].into(), until).unwrap().route.len()
+        };
+        assert_eq!([hops(5), hops(25), hops(1000)], [5, 15, 30]);
     }
 }

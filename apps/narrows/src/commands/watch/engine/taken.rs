@@ -134,6 +134,8 @@ impl Engine {
         let Done { work, mut outcome, octets, values, bucket, traced, document, fault } = done;
         let (job, id) = (work.job, work.job.target);
         let Some(mut running) = self.running.remove(&job.id) else { return };
+        // A trace that hung may have met the queues of our own jobs.
+        running.void |= job.kind == JobKind::Route && now.boot > running.alone_until;
         if running.void {
             outcome = Outcome::Void;
         }

@@ -20,6 +20,7 @@ use super::threads::Ends;
 use super::*;
 
 mod clock;
+mod hung;
 mod year;
 
 const START_MS: i64 = 1_795_392_000_000;
