@@ -177,11 +177,17 @@ impl Engine {
         let Some(subject) = self.subjects.get_mut(&id) else { return };
         let Some(incident) = &mut subject.incident else { return };
         let cause = Some(explanation.cause.to_string());
-        if incident.record.cause == cause {
+        let is_another = incident.record.cause != cause;
+        if !is_another && incident.record.text == text {
             return;
         }
         (incident.record.cause, incident.record.text) = (cause, text.clone());
         let record = incident.record.clone();
+        if !is_another {
+            // More was ruled out: the incident says so, and nobody is told again.
+            self.keep.incident(record);
+            return;
+        }
         let name = subject.target.name.clone();
         let mut event = events::of_change(id, text, &evidence, &explanation);
         (event.kind, event.found, event.incident) = ("cause".to_owned(), now.wall, Some(record.id));

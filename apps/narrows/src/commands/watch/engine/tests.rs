@@ -21,6 +21,7 @@ use super::*;
 
 mod clock;
 mod hung;
+mod incidents;
 mod year;
 
 const START_MS: i64 = 1_795_392_000_000;
