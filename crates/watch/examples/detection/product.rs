@@ -61,10 +61,10 @@ fn young(count: u64, seed: u64) {
                 .collect();
             let delays: Vec<f64> = runs.iter().filter_map(|run| run.delay).map(|delay| delay as f64).collect();
             println!(
-                "| {} | {size} | {before} | {} of {count} | {:.0} | {} of {} |",
+                "| {} | {size} | {before} | {} of {count} | {} | {} of {} |",
                 kind.name(),
                 delays.len(),
-                median(&delays).unwrap_or(f64::NAN),
+                median(&delays).map_or("-".to_owned(), |delay| format!("{delay:.0}")),
                 runs.iter().filter(|run| run.covered).count(),
                 delays.len()
             );
