@@ -18,13 +18,13 @@ pub struct Observed<'a, W: World> {
     feed: &'a dyn Feed,
     /// What the last probe brought, until the run reads the clock. A reading for the feed alone
     /// would be one more that a recorder within writes down, and its replay would differ.
-    untold: Cell<Option<Sample>>,
+    pending: Cell<Option<Sample>>,
 }
 
 impl<'a, W: World> Observed<'a, W> {
     /// The same world, watched.
     pub fn new(inner: &'a mut W, feed: &'a dyn Feed) -> Self {
-        Self { inner, feed, untold: Cell::new(None) }
+        Self { inner, feed, pending: Cell::new(None) }
     }
 
     /// Waits for as long as the user wants. The path is idle, and the server free for others.
@@ -46,7 +46,7 @@ impl<W: World> World for Observed<'_, W> {
 
     fn now(&self) -> Stamp<Sender> {
         let now = self.inner.now();
-        if let Some(sample) = self.untold.take() {
+        if let Some(sample) = self.pending.take() {
             self.feed.tell(now, Progress::Sample(sample));
         }
         now
@@ -68,7 +68,7 @@ impl<W: World> World for Observed<'_, W> {
         });
         let answer = self.inner.send(probe);
         self.feed.on_path(OnPath::Nothing);
-        self.untold.set(answer.as_ref().ok().and_then(Sample::of));
+        self.pending.set(answer.as_ref().ok().and_then(Sample::of));
         answer
     }
 
@@ -92,7 +92,7 @@ impl<W: World> World for Observed<'_, W> {
 /// Who sends a single probe reads no clock behind it.
 impl<W: World> Drop for Observed<'_, W> {
     fn drop(&mut self) {
-        if let Some(sample) = self.untold.take() {
+        if let Some(sample) = self.pending.take() {
             self.feed.tell(self.inner.now(), Progress::Sample(sample));
         }
     }
