@@ -46,14 +46,15 @@ impl Path {
         Ok(Self { hosts, player: Some(player), files: [scenario, said] })
     }
 
-    /// Ends it; what it says of its own timing.
-    pub(super) fn end(mut self) -> Result<String> {
+    /// Ends it; what it says of its own timing, and whether that was valid.
+    pub(super) fn end(mut self) -> Result<(String, bool)> {
         if let Some(player) = self.player.take() {
             player.stop(READY)?;
         }
         let said = std::fs::read_to_string(&self.files[1]).context("what the path said")?;
         let honest = said.lines().find_map(|line| line.split_once("the path: "));
-        Ok(honest.map_or_else(String::new, |(_, what)| what.to_owned()))
+        let valid = said.lines().any(|line| line.ends_with("timing valid"));
+        Ok((honest.map_or_else(String::new, |(_, what)| what.to_owned()), valid))
     }
 }
 

@@ -23,6 +23,8 @@ struct Row {
     control: &'static str,
     tool: Tool,
     results: Results,
+    /// The link kept time.
+    valid: bool,
 }
 
 pub(super) fn run(options: &Options) -> Result<String> {
@@ -46,8 +48,10 @@ pub(super) fn run(options: &Options) -> Result<String> {
                 for control in controls(options, &CONTROLS) {
                     rows.extend(cell(options, &path.hosts, &name, control, seconds, &[Tool::Own]));
                 }
-                let honest = path.end()?;
-                let _ = writeln!(text, "- {name}: {honest}");
+                let (honest, valid) = path.end()?;
+                let verdict = if valid { "" } else { "; timing not valid" };
+                let _ = writeln!(text, "- {name}: {honest}{verdict}");
+                rows.iter_mut().filter(|row| row.path == name).for_each(|row| row.valid = valid);
             }
             Err(why) => {
                 let _ = writeln!(text, "- {name}: not measured: {why:#}");
@@ -81,7 +85,7 @@ fn cell(options: &Options, hosts: &Hosts, path: &str, control: &'static str, sec
         Metric { name: "CPU s/GB", digits: 3, ratio: Ratio::OfReference },
     ];
     let results = interleave(options.rounds, metrics, contenders);
-    let row = |tool| Row { path: path.to_owned(), control, tool, results: results.clone() };
+    let row = |tool| Row { path: path.to_owned(), control, tool, results: results.clone(), valid: true };
     tools.into_iter().map(row).collect()
 }
 
@@ -91,7 +95,7 @@ fn table(rows: &[Row]) -> String {
         .to_owned();
     let peer = Tool::Iperf3.name();
     let (mut slower, mut dearer) = (Vec::new(), Vec::new());
-    for Row { path, control, tool, results } in rows {
+    for Row { path, control, tool, results, valid } in rows {
         let name = tool.name();
         let shown = |metric, who: &str, digits: usize| {
             results.median(metric, who).map_or_else(|| "–".to_owned(), |value| format!("{value:.digits$}"))
@@ -100,7 +104,8 @@ fn table(rows: &[Row]) -> String {
         let ratio = |ratio: Option<f64>| ratio.map_or_else(|| "–".to_owned(), |ratio| format!("{ratio:.2}"));
         let _ = writeln!(
             text,
-            "| {path} | {control} | {name} | {} | {} | {} | {} | {} | {} |",
+            "| {path}{} | {control} | {name} | {} | {} | {} | {} | {} | {} |",
+            if *valid { "" } else { " *" },
             shown(0, name, 1),
             shown(0, peer, 1),
             ratio(rate),
@@ -117,6 +122,9 @@ fn table(rows: &[Row]) -> String {
         }
     }
     text.push('\n');
+    if rows.iter().any(|row| !row.valid) {
+        text += "\\* The link that played the path did not keep time: both programs met another path than the row names.\n\n";
+    }
     for failure in rows.iter().flat_map(|row| row.results.failures()) {
         let _ = writeln!(text, "{failure}\n");
     }
