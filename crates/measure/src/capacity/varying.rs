@@ -26,12 +26,9 @@ use narrows_train::train_method::arrived_ns;
 pub(super) fn suspected(facts: &PathFacts, reports: &[TrainReport]) -> Option<(f64, f64)> {
     let levels: Vec<f64> = levels(facts, reports).into_iter().map(|(_, level)| level).collect();
     let tell = reports.iter().filter(|report| gaps_that_tell(facts, report).is_some()).count();
-    let smooth = is_smooth(&levels);
     let enough = levels.len() >= LEAST_SUSPECTS && levels.len() as f64 >= LEVEL_SHARE * tell as f64;
-    let sorted = enough.then(|| Sorted::new(levels).ok()).flatten()?;
-    let (low, high) = swing(&sorted)?;
-    (high > MOVED * low && (!is_bursts(&sorted) || smooth) && (SLOWEST_BPS..FASTEST_BPS).contains(&low))
-        .then_some((low, high))
+    let (_, swing) = enough.then(|| moved(levels)).flatten()?;
+    (SLOWEST_BPS..FASTEST_BPS).contains(&swing.0).then_some(swing)
 }
 
 /// The second part of a run: trains at random times.
@@ -112,12 +109,7 @@ pub(super) fn conclude(facts: &PathFacts, reports: &[TrainReport], found: &Outco
     let (pushed, paced) = (of(false), of(true));
     let rates: Vec<f64> = levels.iter().map(|level| level.1).collect();
     let half = half_width(&rates)?;
-    let smooth = is_smooth(&rates);
-    let sorted = Sorted::new(rates).ok()?;
-    let (low, high) = swing(&sorted)?;
-    if high <= MOVED * low || (is_bursts(&sorted) && !smooth) {
-        return None;
-    }
+    let (sorted, (low, high)) = moved(rates)?;
     let apart = (narrows_stat::mean(&pushed)? - narrows_stat::mean(&paced)?).abs();
     let by_chance = narrows_stat::variance_sample(&pushed)? / pushed.len() as f64
         + narrows_stat::variance_sample(&paced)? / paced.len() as f64;
@@ -142,16 +134,25 @@ pub(super) fn conclude(facts: &PathFacts, reports: &[TrainReport], found: &Outco
 /// that moves more slowly than that time was another before, and will be: half of what the halves
 /// of the time differ by.
 fn half_width(rates: &[f64]) -> Option<f64> {
-    let steps: Vec<f64> = rates.windows(2).map(|pair| (pair[1] - pair[0]).powi(2)).collect();
-    let variance = narrows_stat::mean(&steps)? / 2.0;
-    let t = student_t_quantile(0.95, steps.len() as f64).ok()?;
+    let variance = mean_square_step(rates)? / 2.0;
+    let t = student_t_quantile(0.95, rates.len() as f64 - 1.0).ok()?;
     let (before, after) = rates.split_at(rates.len() / 2);
     let drift = (narrows_stat::mean(before)? - narrows_stat::mean(after)?).abs() / 2.0;
     Some((t * (variance / rates.len() as f64).sqrt()).max(drift))
 }
 
-fn swing(levels: &Sorted) -> Option<(f64, f64)> {
-    Some((levels.quantile(0.05)?, levels.quantile(0.95)?))
+/// The levels in order of size and the ends of their swing, if they are of a link that moved: they
+/// are far enough apart, and no bursts of others on a steady link.
+fn moved(levels: Vec<f64>) -> Option<(Sorted, (f64, f64))> {
+    let smooth = is_smooth(&levels);
+    let sorted = Sorted::new(levels).ok()?;
+    let (low, high) = (sorted.quantile(0.05)?, sorted.quantile(0.95)?);
+    (high > MOVED * low && (smooth || !is_bursts(&sorted))).then_some((sorted, (low, high)))
+}
+
+/// Of each level and the one before.
+fn mean_square_step(levels: &[f64]) -> Option<f64> {
+    narrows_stat::mean(&levels.windows(2).map(|pair| (pair[1] - pair[0]).powi(2)).collect::<Vec<_>>())
 }
 
 /// Whether the levels are those of a steady link behind which others send in bursts: many trains
@@ -169,9 +170,8 @@ fn is_bursts(levels: &Sorted) -> bool {
 /// Whether each train's level is near that of the one before, as of a rate that moves slowly: the
 /// mean square of steps, against twice the variance that levels in any order have.
 fn is_smooth(levels: &[f64]) -> bool {
-    let steps: f64 = levels.windows(2).map(|pair| (pair[1] - pair[0]).powi(2)).sum();
-    let variance = narrows_stat::variance_sample(levels).unwrap_or(0.0);
-    steps < SMOOTH * 2.0 * variance * levels.len().saturating_sub(1) as f64
+    let compared = mean_square_step(levels).zip(narrows_stat::variance_sample(levels));
+    compared.is_some_and(|(step, variance)| step < SMOOTH * 2.0 * variance)
 }
 
 /// Levels that the narrow link may have made, and whether their trains have odd numbers. A queue
@@ -192,7 +192,7 @@ const MOVED: f64 = 1.2;
 /// Levels of one rate, and the share of trains that makes it one at which the link often is.
 const SAME: f64 = 1.02;
 const MANY: f64 = 0.4;
-/// Of the steps that levels in any order have: of ten in any order, one in a thousand has fewer.
+/// Of the steps that levels in any order have: of ten in any order, three in a thousand have fewer.
 const SMOOTH: f64 = 0.3;
 const LEAST_SUSPECTS: usize = 4;
 const LEAST_LEVELS: usize = 12;

@@ -7,6 +7,7 @@ use narrows_probe::PathFacts;
 use narrows_probe::probes::{Arrival, TrainReport};
 use narrows_train::train_method::whole_packets;
 
+/// Whether a train is long enough, of full-size packets alone.
 pub(super) fn is_full(facts: &PathFacts, report: &TrainReport) -> bool {
     report.arrivals.len() >= LEAST_PACKETS && report.arrivals.iter().all(|row| row.ip_octets == facts.path_mtu)
 }
