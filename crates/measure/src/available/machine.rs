@@ -202,7 +202,7 @@ impl Machine {
         if let Some(ending) = ending {
             return self.end(now, ending);
         }
-        if self.seen.count >= self.params.max_trains {
+        if self.seen.count >= self.params.max_trains || self.is_dear() {
             return self.end(now, Ending::Exhausted);
         }
         self.priming_packets = (0, 0.0);

@@ -16,6 +16,10 @@ pub(super) const SHORTEST: usize = 16;
 /// Mbit/s Poisson traffic of 60 Mbit/s leaves a standard error of 2 % of the capacity after that).
 const SPEND_OCTETS: f64 = 880_000.0;
 const SPEND_TIME: f64 = 0.055;
+/// Times the octets after which a run ends if it is fair that one which is not goes on for: on slow
+/// links, and on fast ones.
+const EXTENDED: f64 = 12.0;
+const EXTENDED_FAST: f64 = 2.0;
 /// Trains for that.
 const SHARES: f64 = 9.0;
 /// Queue that a train may build by default: this many octets, and this much of the path's time
@@ -75,6 +79,14 @@ impl Scale {
     pub(super) fn octets(self, params: &Params) -> f64 {
         let default = SPEND_OCTETS.max(SPEND_TIME * self.rate / 8.0);
         params.octets.map_or(default, |octets| octets as f64)
+    }
+
+    /// Octets after which every run ends: many times the usual ones where those are few, and twice
+    /// where they are many.
+    pub(super) fn most_octets(self, params: &Params) -> f64 {
+        let usual = self.octets(params);
+        let least = if params.octets.is_some() { usual } else { SPEND_OCTETS };
+        (EXTENDED * least).max(EXTENDED_FAST * usual)
     }
 
     /// Bits of queue that a train may build.

@@ -20,9 +20,7 @@ pub(super) const FAIR: f64 = 0.05;
 const USUAL: f64 = 0.10;
 const MORE_OCTETS: f64 = 2.0;
 const MORE_TIME: f64 = 1.06;
-/// A run that is not even fair by then goes on for so many times that many octets, and that long,
-/// at most.
-const EXTENDED: f64 = 12.0;
+/// A run that is not even fair by then goes on for that long at most.
 const LONGEST: Duration = Duration::from_secs(5);
 /// After that, so many times the fewest trains near the turning point end it even if too few of
 /// them tell: where a receiver batches, an idle path shows its turning point by batches and not by
@@ -94,7 +92,11 @@ impl Machine {
 
     /// No run is to last longer, whatever it knows by then.
     pub(super) fn is_long(&self, now: Stamp<Sender>) -> bool {
-        let spent = self.seen.octets as f64 / self.scale().octets(&self.params);
-        spent >= EXTENDED || self.is_over(now)
+        self.is_dear() || self.is_over(now)
+    }
+
+    /// No run is to spend more, whatever it knows by then, and whatever became of its trains.
+    pub(super) fn is_dear(&self) -> bool {
+        self.seen.octets as f64 >= self.scale().most_octets(&self.params)
     }
 }
