@@ -22,9 +22,10 @@ const RUNS: u32 = 100;
 /// What makes a page: its name in commands, the page, and how it is made of so many runs.
 type Subject = (&'static str, &'static str, fn(u32) -> Result<String>);
 
-const SUBJECTS: [Subject; 5] = [
+const SUBJECTS: [Subject; 6] = [
     ("capacity", "docs/results/capacity-grid.md", |runs| grid::page(&grid::CAPACITY, runs)),
     ("available", "docs/results/available-grid.md", |runs| grid::page(&grid::AVAILABLE, runs)),
+    ("shapers", "docs/results/kernel-shapers.md", |runs| grid::page(&grid::SHAPERS, runs)),
     ("hops", "docs/results/hops.md", |paths| drawn::page(&drawn::HOPS, paths)),
     ("burst", "docs/results/burst.md", |paths| drawn::page(&drawn::BURST, paths)),
     ("quick-mode", "docs/results/quick-mode.md", |paths| drawn::page(&drawn::QUICK, paths)),

@@ -17,8 +17,9 @@ pub(super) struct Grid {
     about: &'static str,
     /// Errors that the page does not say otherwise of.
     relative: &'static str,
-    /// Paths with names, of `plans/host-paths.toml`: the label of the method there.
-    named: &'static str,
+    /// Paths with names, of `plans/host-paths.toml`: the label of the method there, if the page has
+    /// them.
+    named: Option<&'static str>,
     /// The grid's plan, and its parts.
     plan: &'static str,
     parts: &'static [Part],
@@ -38,7 +39,7 @@ pub(super) const CAPACITY: Grid = Grid {
     title: "# Capacity over a grid of paths, between ideal and measured hosts",
     about: "`plans/capacity-grid.toml`: 1 Mbit/s to 10 Gbit/s, 1 to 10 hops, idle to nine tenths taken.",
     relative: "Errors are shares of the capacity.",
-    named: "capacity",
+    named: Some("capacity"),
     plan: "plans/capacity-grid.toml",
     parts: &[
         (&["1m-", "-perfect"], 1),
@@ -65,7 +66,7 @@ pub(super) const AVAILABLE: Grid = Grid {
     about: "`plans/available-grid.toml`: 10 Mbit/s to 1 Gbit/s, 1 to 5 hops, a tenth to nine tenths taken.",
     relative: "Errors are shares of the narrow link's capacity. The truth is what was free while the estimate was made, in the same \
                world without probes ([ADR 13](../design/adr/0013-truth-of-a-run-is-what-was-free.md)).",
-    named: "available",
+    named: Some("available"),
     plan: "plans/available-grid.toml",
     parts: &[(&["10m-", "-perfect"], 1), (&["100m-", "-perfect"], 1), (&["1g-", "-perfect"], 10)],
     levels: &[
@@ -73,6 +74,21 @@ pub(super) const AVAILABLE: Grid = Grid {
         ("loaded link", 2, &["on", "before", "after", "several"]),
         ("taken", 3, &["10", "30", "50", "60", "70", "80", "90"]),
         ("traffic", 4, &["poisson", "pareto", "tcp"]),
+    ],
+};
+
+pub(super) const SHAPERS: Grid = Grid {
+    title: "# Capacity behind the shapers of a kernel, between ideal and measured hosts",
+    about: "`plans/kernel-shapers.toml`: 15 to 500 Mbit/s, with and without a peak rate, idle and beside five kinds of traffic. \
+            Names read rate-bucket-peak-traffic-share.",
+    relative: "Errors are shares of the capacity.",
+    named: None,
+    plan: "plans/kernel-shapers.toml",
+    parts: &[(&[], 1)],
+    levels: &[
+        ("rate", 0, &["15", "25", "45", "50", "80", "100", "120", "150", "300", "500"]),
+        ("peak rate", 2, &["none", "60", "100", "120", "185", "200"]),
+        ("traffic", 3, &["none", "cbr", "poisson", "timer", "bursts"]),
     ],
 };
 
@@ -94,7 +110,8 @@ fn measured(grid: &Grid, hosts: &Hosts, count: u32) -> Result<Column> {
     for (only, fewer) in grid.parts {
         rows.extend(evaluated(grid.plan, only, hosts, (count / fewer).max(1))?);
     }
-    Ok(Column { grid: rows, named: evaluated(NAMED, &[grid.named], hosts, count)? })
+    let named = grid.named.map(|label| evaluated(NAMED, &[label], hosts, count)).transpose()?;
+    Ok(Column { grid: rows, named: named.unwrap_or_default() })
 }
 
 /// Runs a plan in the simulator. What is finished is kept under `target/`, so that a record that
@@ -130,10 +147,18 @@ fn printed(grid: &Grid, count: u32, hosts: &[Hosts], columns: &[Column]) -> Stri
     by_level(&mut text, grid, hosts, columns, Sums::errors);
     text.push_str("\nCoverage of values; then counts of bounds (*b*) and of runs without an answer (*n*).\n\n");
     by_level(&mut text, grid, hosts, columns, Sums::held);
-    let _ =
-        write!(text, "\n## Paths with names\n\nThe paths of `{NAMED}`, {count} runs each. Errors, then coverage.\n\n");
-    let named: Vec<BTreeMap<&str, Sums>> = columns.iter().map(|column| by_scenario(&column.named)).collect();
-    per_path(&mut text, hosts, &named);
+    if grid.named.is_some() {
+        let _ = write!(
+            text,
+            "\n## Paths with names\n\nThe paths of `{NAMED}`, {count} runs each. Errors, then coverage.\n\n"
+        );
+        let named: Vec<BTreeMap<&str, Sums>> = columns.iter().map(|column| by_scenario(&column.named)).collect();
+        per_path(&mut text, hosts, &named);
+    } else {
+        text.push_str("\n## Every path\n\nErrors, then coverage.\n\n");
+        let all: Vec<BTreeMap<&str, Sums>> = columns.iter().map(|column| by_scenario(&column.grid)).collect();
+        per_path(&mut text, hosts, &all);
+    }
     failing(&mut text, hosts, columns);
     text
 }
