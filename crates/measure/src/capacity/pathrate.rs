@@ -14,6 +14,7 @@ mod framing;
 mod gaps;
 mod hosts;
 mod least_delay;
+mod limits;
 mod mixed;
 mod modes;
 mod paced;

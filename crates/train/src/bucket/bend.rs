@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use narrows_units::BitRate;
 
-use super::ends::{self, Pace, STEADY};
+use super::ends::{self, NO_FASTER, Pace, STEADY};
 use narrows_probe::probes::{Fate, TrainReport};
 
 /// How a train arrived.
@@ -127,6 +127,9 @@ pub(super) const LEAST_AFTER: usize = 8;
 const SQUARES_LEFT: f64 = 0.2;
 /// As much as a bucket must change ("ours").
 const STRAIGHT: f64 = 0.87;
+/// Packets that wait all the time behind a bend: a receiver that is held up, or a batch, makes a
+/// few of them wait, and not all ("ours").
+const STANDING: f64 = 8.0;
 /// Arrivals at this share of the departures' rate are as fast as they.
 const AS_FAST: f64 = 0.95;
 
@@ -240,21 +243,26 @@ fn bend(report: &TrainReport, points: &[Point], min_ratio: f64, tick: f64) -> Op
     let (sent, lost) = behind(report, head.last()?.departed)?;
     let (from, to) = (head.last()?, tail.last()?);
     let (sent_for, arrived_for) = (to.departed - from.departed, to.time - from.time);
-    // Unless it left faster than it arrived, the train bent at the sender.
-    if sent_for * min_ratio > arrived_for && lost * min_ratio < (min_ratio - 1.0) * sent {
+    let left = leaving(head);
+    let standing = sustained / 8.0 * least_wait(head, tail);
+    let pushed_back = standing >= STANDING * packet || is_held_up(head, tail, 8.0 * packet / left);
+    // Unless it left faster than it arrived, the train bent at the sender; but one that has to wait
+    // for room in a queue, or while the shaper holds its last packet, leaves no faster than that.
+    if !pushed_back && sent_for * min_ratio > arrived_for && lost * min_ratio < (min_ratio - 1.0) * sent {
         return None;
     }
     let peak = if slope_1 > 0.0 { 8.0 / slope_1 } else { AT_ONCE };
-    let left = leaving(head);
     let peak = peak.min(left.max(8.0 * at / head.last()?.time.max(1e-9)));
     let excess = (sent - sustained / 8.0 * sent_for).max(packet);
     let lost_share = (lost / excess).clamp(0.0, 1.0);
-    let queued = ((arrived_for - sent_for) * sustained / 8.0).max(0.0);
+    let queued = ((arrived_for - sent_for) * sustained / 8.0).max(if pushed_back { standing } else { 0.0 });
     // What a policer lets through keeps the sender's distances, what a full queue does the
     // bucket's.
     let dropped = lost > 0.0 && super::policer(lost_share, queued, depth);
     let (share, steady) = share(tail, sustained, tick);
-    let ours = if dropped { 1.0 } else { share };
+    // Nobody knows the distance that a link faster than the sender would keep.
+    let unknown = dropped || sustained / share > NO_FASTER * leaving(tail);
+    let ours = if unknown { 1.0 } else { share };
     if sustained * min_ratio > peak * ours {
         return None;
     }
@@ -263,7 +271,7 @@ fn bend(report: &TrainReport, points: &[Point], min_ratio: f64, tick: f64) -> Op
         sustained_bps: sustained / ours,
         depth_octets: depth / ours,
         ours,
-        sent_bps: if sent_for > 0.0 { peak.min(8.0 * sent / sent_for) } else { peak },
+        sent_bps: if pushed_back { peak.min(left) } else { peak.min(8.0 * sent / sent_for.max(1e-9)) },
         steady,
         before: head.len(),
         after: tail.len(),
@@ -310,8 +318,36 @@ fn unequal(tail: &[Point]) -> bool {
     off * 50 > tail.len()
 }
 
+/// The least time that any packet well behind the bend waited longer than the quickest before it,
+/// seconds: a queue that, once it had grown, never drained.
+fn least_wait(head: &[Point], tail: &[Point]) -> f64 {
+    let least = |part: &[Point]| part.iter().map(|point| point.time - point.departed).fold(f64::INFINITY, f64::min);
+    (least(&tail[tail.len() / 2..]) - least(head)).max(0.0)
+}
+
+/// Whether the sender paused behind the bend because of the packet before: a shaper on the same
+/// machine, or on the way out of it, holds the processor while it holds a packet. Of a sender that
+/// pauses by itself the packet before has long gone. `gap`: seconds between packets at the head.
+fn is_held_up(head: &[Point], tail: &[Point], gap: f64) -> bool {
+    let wait = |point: &Point| point.time - point.departed;
+    let least = head.iter().map(wait).fold(f64::INFINITY, f64::min);
+    let (mut paused, mut held) = (0.0, 0.0);
+    for two in tail.windows(2) {
+        let pause = two[1].departed - two[0].departed - gap;
+        if pause > gap {
+            paused += pause;
+            held += (wait(&two[0]) - least).clamp(0.0, pause);
+        }
+    }
+    let spent = match (tail.first(), tail.last()) {
+        (Some(first), Some(last)) => last.departed - first.departed,
+        _ => 0.0,
+    };
+    2.0 * paused > spent && 2.0 * held > paused
+}
+
 /// The rate at which these packets left, bit/s.
-fn leaving(head: &[Point]) -> f64 {
+pub(super) fn leaving(head: &[Point]) -> f64 {
     let (Some(first), Some(last)) = (head.first(), head.last()) else {
         return AT_ONCE;
     };

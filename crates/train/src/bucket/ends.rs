@@ -1,7 +1,7 @@
 //! How the later part of a long train goes on: at which rate, and at which one if packets with
 //! nobody between them are counted alone.
 
-use super::bend::{Later, Point};
+use super::bend::{Later, Point, leaving};
 
 /// How packets of a train follow one another behind an empty bucket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,7 +29,11 @@ pub(super) fn later(points: &[Point], tick: f64) -> Option<Later> {
     let of = |begin: usize| {
         let part = &points[begin..begin + quarter];
         let rate_bps = rate(part)?;
-        let (ours, pace) = share(part, rate_bps, tick);
+        let (ours, pace) = match share(part, rate_bps, tick) {
+            // Nobody knows the distance that a link faster than the sender would keep.
+            (ours, _) if rate_bps / ours > NO_FASTER * leaving(part) => (1.0, Pace::Uneven),
+            known => known,
+        };
         Some(Later { began_bps, rate_bps: rate_bps / ours, ours, pace })
     };
     let last = points.len() - quarter;
@@ -81,6 +85,8 @@ fn distance(gaps: &[f64], packets: usize) -> Option<(f64, Pace)> {
 // Ours, all of them.
 /// Packets of a quarter that has a rate: one more or less is a tenth.
 const LEAST_QUARTER: usize = 10;
+/// Times the rate at which they left: what stamps may be wrong by.
+pub(super) const NO_FASTER: f64 = 1.05;
 /// Gaps this close to their median are the same.
 pub(super) const STEADY: f64 = 0.05;
 /// The same where a timer lets each go late, so many of them at least, and that share.

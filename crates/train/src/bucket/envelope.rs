@@ -121,12 +121,15 @@ pub fn envelope(trains: &[Passage]) -> Option<TurningPoint> {
     }
     let rates: Vec<f64> = alike.iter().map(|tail| tail.rate()).collect();
     let sent: Vec<f64> = alike.iter().map(|tail| trains[tail.place].departure_bps.min(fastest)).collect();
+    let sent_bps = narrows_stat::median(&sent)?;
+    // A sender that the bucket itself holds up leaves as slowly as it arrives, but for its head.
+    let began: Vec<f64> = alike.iter().map(|tail| heads[tail.place]).collect();
     let end = |pick: fn(f64, f64) -> f64| rates.iter().copied().reduce(pick).and_then(BitRate::from_bps_f64);
     Some(TurningPoint {
-        peak: BitRate::from_bps_f64(narrows_stat::median(&sent)?.max(APART * rate))?,
+        peak: BitRate::from_bps_f64(narrows_stat::median(&began)?.max(sent_bps).max(APART * rate))?,
         sustained: BitRate::from_bps_f64(rate)?,
         sustained_range: (end(f64::min)?, end(f64::max)?),
-        sent: BitRate::from_bps_f64(narrows_stat::median(&sent)?)?,
+        sent: BitRate::from_bps_f64(sent_bps)?,
         depth_octets: rounded(depth),
         depth_range: (rounded(depth), rounded(depth * (1.0 + super::UNEVEN_DEPTH) + packet)),
         sender_limited: false,

@@ -25,13 +25,8 @@ pub(super) fn agree(courses: &[Course]) -> Option<TurningPoint> {
     let alike: Vec<&(&Course, Later)> =
         even.iter().filter(|(_, later)| later.rate_bps >= slowest && near(slowest, later.rate_bps)).collect();
     let rate = narrows_stat::median(&alike.iter().map(|(_, later)| later.rate_bps).collect::<Vec<_>>())?;
-    let fast = |rated: f64| rated >= FASTER * rate;
-    let began: Vec<(&Course, Later)> = courses
-        .iter()
-        .filter(|course| fast(course.departure_bps))
-        .filter_map(|course| Some((course, course.later.filter(|later| fast(later.began_bps))?)))
-        .collect();
-    let peak = narrows_stat::median(&began.iter().map(|(_, later)| later.began_bps).collect::<Vec<_>>())?;
+    let began = began_fast(courses, FASTER * rate);
+    let peak = narrows_stat::median(&began.iter().map(|(_, began)| *began).collect::<Vec<_>>())?;
     let faster: Vec<f64> = even.iter().map(|(_, later)| later.rate_bps).filter(|end| !near(slowest, *end)).collect();
     let kept_up = narrows_stat::median(&faster).unwrap_or(peak);
     let between = faster.iter().filter(|end| **end * FASTER < kept_up).count();
@@ -63,6 +58,14 @@ pub(super) fn agree(courses: &[Course]) -> Option<TurningPoint> {
         queued_octets: 0,
         trains: alike.len(),
     })
+}
+
+/// The trains that left and began at this rate or more, and at which one they began. Where others
+/// have emptied the bucket before long trains came, short ones show that it was full at times.
+fn began_fast(courses: &[Course], least: f64) -> Vec<(&Course, f64)> {
+    let began = |course: &Course| course.later.map_or(course.rate_bps, |later| later.began_bps);
+    let left_fast = courses.iter().filter(|course| course.departure_bps >= least);
+    left_fast.map(|course| (course, began(course))).filter(|(_, began)| *began >= least).collect()
 }
 
 // Ours, all of them.

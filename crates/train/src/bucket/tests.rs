@@ -325,6 +325,58 @@ fn two_trains_show_a_bucket_of_less_than_half_the_rate_and_three_one_of_more() {
     assert!(went_on(&[shallow, shallow, shallow, short]).is_some());
 }
 
+/// Others, and trains one behind the other, leave long trains nothing of the bucket; short ones
+/// still come at the rate of the links in front.
+#[test]
+fn short_trains_show_that_a_bucket_was_full_at_times() {
+    let emptied = [in_quarters(0, [40.0; 4]), in_quarters(1, [40.0; 4]), in_quarters(2, [40.0; 4])];
+    let short = [3, 4].map(|id| in_parts(id, 125_000, &[(13, 93.0)]));
+    assert_eq!(later::agree(&emptied), None);
+    let found = later::agree(&[emptied.as_slice(), &short].concat()).unwrap();
+    assert!(found.sustained.bps().abs_diff(40_000_000) < 400_000 && found.trains == 3, "{found:?}");
+    assert!(found.peak.bps().abs_diff(93_000_000) < 1_000_000, "{found:?}");
+}
+
+/// Packets of 1500 octets. Behind the first 60 the sender pauses for 72 µs after every fourth, and
+/// the shaper holds that packet as long, or does not.
+fn held_now_and_then(id: u32, by_shaper: bool) -> TrainReport {
+    let mut at = 0i64;
+    let arrivals = (0..400u32).map(|seq| {
+        let departed = at;
+        let pause = if seq >= 60 && seq.is_multiple_of(4) { 72_000 } else { 0 };
+        at += 6_000 + pause;
+        let held = if by_shaper { pause } else { 0 };
+        let received = i64::from(id) * 1_000_000_000 + departed + 50_000 + held;
+        Arrival {
+            seq,
+            departed: Stamp::from_nanos(departed),
+            ip_octets: 1500,
+            fate: Fate::Received(Stamp::from_nanos(received)),
+        }
+    });
+    TrainReport { arrivals: arrivals.collect(), id: TrainId(id), ..policed(1, 1, 1e9, 1e6) }
+}
+
+/// A shaper that holds the processor of the sender keeps no queue, and yet it is what slows the
+/// train. A sender that pauses by itself is no bucket.
+#[test]
+fn a_sender_that_the_shaper_holds_up_shows_the_bucket() {
+    let found = search(&[0, 1, 2].map(|id| held_now_and_then(id, true))).turning_point.unwrap();
+    // Four packets in 96 µs.
+    assert!(found.sustained.bps().abs_diff(500_000_000) < 10_000_000, "{found:?}");
+    assert!(found.peak.bps() > 1_500_000_000, "{found:?}");
+    assert_eq!(search(&[0, 1, 2].map(|id| held_now_and_then(id, false))).turning_point, None);
+}
+
+/// Packets that a timer lets go three at a time follow one another at the link's rate, which is
+/// above the one at which they left: nobody's packets are between the threes.
+#[test]
+fn batches_of_a_timer_are_nobody_s_traffic() {
+    let parts: Vec<(usize, f64)> = [(1, 250.0), (2, 2000.0)].into_iter().cycle().take(160).collect();
+    let later = in_parts(0, 20_000, &parts).later.unwrap();
+    assert!((later.ours - 1.0).abs() < f64::EPSILON && later.pace == Pace::Uneven, "{later:?}");
+}
+
 /// Steady traffic slows trains from their first packet on, what begins on the way slows some and
 /// lets others speed up, and a link whose rate varies ends them in between.
 #[test]

@@ -4,7 +4,7 @@ use narrows_units::BitRate;
 
 use super::batches;
 use super::behind;
-use super::buckets::{credible, from_bucket, kept_up, not_excluded, search, went_on};
+use super::buckets::{credible, from_bucket, kept_up, not_excluded, or_at_same_rate, search, went_on};
 use super::by_trains::{WIDEST, blurred, from_bound, from_idle_trains, from_trains, too_wide, uncertain};
 use super::capprobe::{self, Filtered};
 use super::core::{LEAST_FULL, backed, core, pairs_within, sharpen};
@@ -12,6 +12,7 @@ use super::diagnostics::{common_caveats, diagnostics, finish, samples};
 use super::gaps;
 use super::hosts::{from_batches, mimicked, receiver_bound, sender_rate, sent_share};
 use super::least_delay;
+use super::limits::{as_carried, as_long_trains, faster_than_any, long_carried, most_carried, no_more_than};
 use super::modes::{self, Decision};
 use super::paced::least_capacity;
 use super::params::Preset;
@@ -22,7 +23,6 @@ use super::session::{MethodRun, Pooled};
 use super::settled;
 use super::three_rates;
 use narrows_probe::outcome::{BoundKind, Caveat, Confidence, Details, Estimate, Limit, Outcome, Ranged, Reason};
-use narrows_train::carried::Carried;
 
 /// Concludes from what there is. `stopped`: the run was cut short for this reason.
 pub(super) fn conclude(session: &MethodRun, stopped: Option<&Reason>) -> Outcome {
@@ -48,7 +48,12 @@ pub(super) fn conclude(session: &MethodRun, stopped: Option<&Reason>) -> Outcome
 fn answer(session: &MethodRun) -> Result<Estimate, Reason> {
     let search = search(session);
     if let Some(turning_point) = search.turning_point.filter(|turning_point| credible(session, turning_point)) {
-        return Ok(from_bucket(session, &turning_point, behind::estimate(session, &turning_point)));
+        let found = from_bucket(session, &turning_point, behind::estimate(session, &turning_point));
+        return Ok(if found.verdict() == BoundKind::LowerBound {
+            or_at_same_rate(found, &turning_point, without_bucket(session).ok())
+        } else {
+            found
+        });
     }
     let mut estimate = went_on(session, as_carried(session, without_bucket(session)?)?);
     let long = session.of(Phase::Bucket).next().is_some();
@@ -59,7 +64,8 @@ fn answer(session: &MethodRun) -> Result<Estimate, Reason> {
     if let Some(rate) = estimate.rate()
         && session.params.preset == Preset::Adaptive
         && rate.verdict == BoundKind::Estimated
-        && modes::trains_too_slow(session, rate.value.as_f64())
+        && (modes::trains_too_slow(session, rate.value.as_f64())
+            || faster_than_any(&estimate, rate.value, search.fastest_bps))
     {
         return Ok(uncertain(estimate.caveat(Caveat::NotConverged)));
     }
@@ -71,66 +77,6 @@ fn answer(session: &MethodRun) -> Result<Estimate, Reason> {
         }
     }
     Ok(estimate.with("bucket_excluded_octets", search.excluded_octets))
-}
-
-/// A bound is no more than a train was carried at, and a value not several times as much: a host
-/// that was held up stamps what waited for it in one moment, and the spacing of such stamps passes
-/// for a fast link.
-fn as_carried(session: &MethodRun, estimate: Estimate) -> Result<Estimate, Reason> {
-    let Some(most) = most_carried(session).filter(|_| session.params.preset == Preset::Adaptive) else {
-        return Ok(estimate);
-    };
-    let is_nothing = |rate: &Ranged<BitRate>| rate.verdict == BoundKind::LowerBound && rate.low == BitRate::ZERO;
-    if estimate.rate().is_some_and(|rate| rate.low.as_f64() > SEVERAL * most || is_nothing(&rate)) {
-        return Err(Reason::ReceiveBatching);
-    }
-    // Without batches what it lacks are the times of single packets, the first above all.
-    let batched = batches::seen(session) || session.of(Phase::Batches).next().is_some();
-    let bound = batched && estimate.verdict() == BoundKind::LowerBound;
-    Ok(if bound { no_more_than(most, estimate) } else { estimate })
-}
-
-/// No bound is above what long trains were carried at. Where a bucket is on the path, a value
-/// several times as much is the rate of what the bucket lets through at once.
-fn as_long_trains(session: &MethodRun, estimate: Estimate) -> Estimate {
-    let Some(most) = long_carried(session) else { return estimate };
-    let shaped = estimate.caveats.contains(&Caveat::Shaped);
-    let peak = shaped && estimate.rate().is_some_and(|rate| rate.low.as_f64() > SEVERAL * most);
-    match estimate.verdict() {
-        BoundKind::LowerBound => no_more_than(most, estimate),
-        _ if peak => no_more_than(most, uncertain(estimate.at_least(Limit::Path).caveat(Caveat::NotConverged))),
-        _ => estimate,
-    }
-}
-
-/// The highest rate at which one of the longest trains was carried on and on, whole or not, bit/s.
-/// Of shorter ones a bucket lets more through at once, so that they bound nothing that longer ones
-/// contradict.
-fn long_carried(session: &MethodRun) -> Option<f64> {
-    let short = session.samples.iter().filter_map(|sample| sample.carried);
-    let base = Carried::base(session.long.iter().copied().chain(short))?;
-    let longest = session.long.iter().map(Carried::bits).fold(0.0, f64::max);
-    let long = session.long.iter().filter(|train| train.bits() >= longest / 2.0);
-    let kept_up = long.map(|train| train.sustained(base).min(train.ended_bps()));
-    kept_up.reduce(f64::max).filter(|most| most.is_finite())
-}
-
-/// The highest rate at which a train was carried, from its first departure to its last arrival less
-/// the least delay; bit/s.
-fn most_carried(session: &MethodRun) -> Option<f64> {
-    let all = || session.samples.iter().chain(&session.too_fast).filter_map(|sample| sample.carried);
-    Carried::fastest(all(), Carried::base(all())?)
-}
-
-fn no_more_than(most: f64, mut estimate: Estimate) -> Estimate {
-    if let Some(most) = bit_rate(most) {
-        estimate.adjust(|rate: &mut Ranged<BitRate>| {
-            rate.value = rate.value.min(most);
-            rate.low = rate.low.min(most);
-            rate.high = rate.high.min(most);
-        });
-    }
-    estimate
 }
 
 fn without_bucket(session: &MethodRun) -> Result<Estimate, Reason> {
@@ -490,6 +436,3 @@ const EXCLUDED: u64 = 90_000;
 const LEAST_PAIRS: usize = 24;
 /// Ours: two in three.
 const MOST_PAIRS: f64 = 0.66;
-/// Beside other traffic a train gets at least half of a link. What no train came near is no link
-/// (ours).
-const SEVERAL: f64 = 3.0;

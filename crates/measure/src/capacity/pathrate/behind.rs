@@ -48,9 +48,11 @@ pub(super) fn wanted(session: &MethodRun, found: &TurningPoint) -> Option<Shape>
     }
     let head = whole_packets(octets / packet);
     let tail = whole_packets(got / 8.0 * LASTS_S / packet).clamp(TAIL.0, TAIL.1);
-    // It leaves as fast as others did, and waits in front of the slowest link before the bucket.
-    let left: Vec<f64> = session.courses.iter().filter(|one| one.bend.is_some()).map(|one| one.departure_bps).collect();
-    let comes_in = bucket_head::comes_in(octets, sent, narrows_stat::median(&left)?);
+    // It leaves as fast as others did that nobody paced, and waits in front of the slowest link
+    // before the bucket.
+    let bent = session.courses.iter().filter(|one| one.bend.is_some());
+    let left = bent.map(|one| one.departure_bps).reduce(f64::max)?;
+    let comes_in = bucket_head::comes_in(octets, sent, left);
     Some(Shape { head, comes_in, tail, rates: [got, fast] })
 }
 
@@ -65,14 +67,18 @@ fn rates(report: &TrainReport, head: usize) -> Option<(f64, f64)> {
 
 /// The IP-layer rate behind the bucket that trains of both rates tell together.
 pub(super) fn estimate(session: &MethodRun, found: &TurningPoint) -> Option<Pooled> {
-    let head = wanted(session, found)?.head;
+    let shape = wanted(session, found)?;
     // Behind an empty bucket no train gets more than those got that came to it faster.
     let emptied = |rates: &(f64, f64)| rates.1 < MORE * found.sustained.as_f64();
-    let of = |phase| {
+    let of = |phase, asked: f64| {
+        // A sender that a shaper holds up sends while nobody else does, and meets less of others.
+        let kept = |rates: &(f64, f64)| (rates.0 / asked - 1.0).abs() <= OFF_PACE;
         let reports = session.behind.iter().filter(|report| Phase::of(report.id) == Some(phase));
-        Point::of(&reports.filter_map(|report| rates(report, head)).filter(emptied).collect::<Vec<_>>(), LEAST_TRAINS)
+        let all = reports.filter_map(|report| rates(report, shape.head)).filter(emptied).filter(kept);
+        Point::of(&all.collect::<Vec<_>>(), LEAST_TRAINS)
     };
-    let (slow, fast) = (of(Phase::SlowBehind)?, of(Phase::FastBehind)?);
+    let [asked_slow, asked_fast] = shape.rates;
+    let (slow, fast) = (of(Phase::SlowBehind, asked_slow)?, of(Phase::FastBehind, asked_fast)?);
     // Two rates that are near one another tell nothing of what lies beside them.
     if fast.sent < HARDLY_FASTER * slow.sent {
         return None;
@@ -100,6 +106,8 @@ const MORE: f64 = 1.15;
 /// Times what trains got: a sender that is faster got all but a thirtieth of what others left.
 const FAR_FASTER: f64 = 30.0;
 const HARDLY_FASTER: f64 = 1.05;
+/// Share of the rate asked for by which a train may have left faster or slower.
+const OFF_PACE: f64 = 0.1;
 const TWICE: f64 = 2.0;
 /// Of what came through to the bucket, or of what the sender can.
 const BELOW: f64 = 0.95;

@@ -43,6 +43,16 @@ pub(super) fn found(session: &MethodRun) -> Option<TurningPoint> {
 
 /// Other traffic bends trains as well, but not several of them at one place, and to an even pace.
 pub(super) fn credible(session: &MethodRun, turning_point: &TurningPoint) -> bool {
+    needed_trains(session, turning_point).is_some_and(|trains| turning_point.trains >= trains)
+}
+
+/// Whether nothing but more trains that bend alike is missing to this bucket.
+pub(super) fn lacks_trains(session: &MethodRun, turning_point: &TurningPoint) -> bool {
+    needed_trains(session, turning_point).is_some_and(|trains| turning_point.trains < trains)
+}
+
+/// Trains that must bend alike before this is a bucket; `None` if no number of them makes it one.
+fn needed_trains(session: &MethodRun, turning_point: &TurningPoint) -> Option<usize> {
     let (below, trains) = match (is_quiet(session), turning_point.uneven) {
         (true, _) => (SUSTAINED_BELOW, 2),
         // What keeps one distance needs no third train to say what others took.
@@ -50,8 +60,9 @@ pub(super) fn credible(session: &MethodRun, turning_point: &TurningPoint) -> boo
         (false, true) => BESIDE_CROSS_TRAFFIC,
     };
     let apart = turning_point.sustained.as_f64() < below * turning_point.peak.as_f64();
-    let bends = session.params.preset == Preset::Adaptive && apart && turning_point.trains >= trains;
-    bends && !is_of_two_links(session, turning_point) && !slowed_further(session, turning_point)
+    let bends = session.params.preset == Preset::Adaptive && apart;
+    let is_one = bends && !is_of_two_links(session, turning_point) && !slowed_further(session, turning_point);
+    is_one.then_some(trains)
 }
 
 /// Whether what looks like a bucket of a few packets is two loaded links in a row.
@@ -61,12 +72,12 @@ fn is_of_two_links(session: &MethodRun, turning_point: &TurningPoint) -> bool {
     few && settled::rate_between(session, wire).is_some()
 }
 
-/// Whether a train that was longer went on far slower than this bucket lets it: there may be
-/// another one behind.
+/// Whether trains went on far slower than this bucket lets them, more than bursts explain: there
+/// may be another one behind.
 pub(super) fn slowed_further(session: &MethodRun, turning_point: &TurningPoint) -> bool {
     let rate = turning_point.sustained.as_f64();
     let ended = ended_below(session, rate, BESIDE_CROSS_TRAFFIC.0);
-    slowed(session, rate).next().is_some() || ended * 2 > long(session).count()
+    slowed(session, rate).count() * OUTWEIGHED > turning_point.trains || ended * 2 > long(session).count()
 }
 
 /// How long trains went on that came at far less than `rate` bit/s in the end.
@@ -123,21 +134,40 @@ pub(super) fn long(session: &MethodRun) -> impl Iterator<Item = &Course> {
     session.courses.iter().filter(|course| is_long(course))
 }
 
+/// Of the long trains those that are at least half as long as the longest: a bucket may let shorter
+/// ones through at once.
+pub(super) fn longest(session: &MethodRun) -> Vec<&Course> {
+    let most = long(session).map(|course| course.octets).fold(0.0, f64::max);
+    long(session).filter(|course| course.octets * 2.0 >= most).collect()
+}
+
 pub(super) fn is_long(course: &Course) -> bool {
     course.octets >= LONG_OCTETS
 }
 
-/// The estimate, or, where most long trains went on at far less, the least that they did: nobody
-/// knows that the path carries more for long.
+/// The estimate, or, where half of the long trains went on at far less, the least that they did:
+/// nobody knows that the path carries more for long.
 pub(super) fn went_on(session: &MethodRun, estimate: Estimate) -> Estimate {
     let Some(found) = estimate.rate() else { return estimate };
     let rate = found.value.as_f64();
-    if slowed(session, rate).count() * 2 <= long(session).count() {
+    let longest = longest(session);
+    let went_on: Vec<f64> = longest.iter().filter_map(|course| went_on_at(course, rate)).collect();
+    if went_on.len() < LEAST_SLOWER || went_on.len() * 2 < longest.len() {
         return estimate;
     }
-    let least = slowed(session, rate).map(|bend| bend.sustained_bps * bend.ours).fold(f64::INFINITY, f64::min);
+    let least = went_on.into_iter().fold(f64::INFINITY, f64::min);
     let Some(least) = bit_rate(least * (1.0 - SUSTAINED_ERROR)) else { return estimate };
     at_least_for_long(uncertain(estimate.caveat(Caveat::Shaped)), least)
+}
+
+/// What a train got that went on at far less than `rate` bit/s and began faster, bit/s: behind a
+/// bend, or at its end where bursts leave no line to it.
+fn went_on_at(course: &Course, rate: f64) -> Option<f64> {
+    let most = BESIDE_CROSS_TRAFFIC.0 * rate;
+    let bend = course.bend.filter(|bend| bend.after >= LEAST_AFTER && bend.sustained_bps < most);
+    let later = course.later.filter(|later| later.rate_bps < most && !later.is_straight());
+    let bent = bend.map(|bend| bend.sustained_bps * bend.ours);
+    bent.or_else(|| later.map(|later| later.rate_bps * later.ours))
 }
 
 /// A bound in the place of what was found, which only bursts got.
@@ -160,6 +190,8 @@ pub(super) fn from_bucket(session: &MethodRun, turning_point: &TurningPoint, beh
     let of = |value, low, high| Estimate::ip_rate(Metric::IpCapacity, value, low, high);
     let mut estimate = match behind {
         Some(found) => of(end(found.rate), end(found.low), end(found.high)),
+        // What comes at random takes more of one train's time than of the next one's.
+        None if others && is_one_bucket(session, turning_point) => uncertain(of(rate, low, end(rate.as_f64() + half))),
         None if most > WIDE * rate.as_f64() => {
             uncertain(of(low, low, low).at_least(Limit::Shaper).caveat(Caveat::NotConverged))
         }
@@ -180,6 +212,32 @@ pub(super) fn from_bucket(session: &MethodRun, turning_point: &TurningPoint, beh
         estimate.confidence = Confidence::Low;
     }
     estimate
+}
+
+/// A bound, or the value that everything but the bends says where trains went on at that rate: a
+/// bucket of a few packets, and what others take of it, change nothing else.
+pub(super) fn or_at_same_rate(bound: Estimate, turning_point: &TurningPoint, other: Option<Estimate>) -> Estimate {
+    let (low, high) = turning_point.sustained_range;
+    let value = other.filter(|other| other.verdict() == BoundKind::Estimated);
+    let alike = value.filter(|value| value.rate().is_some_and(|rate| (low..=high).contains(&rate.value)));
+    alike.map_or(bound, |value| {
+        let mut value = value.caveat(Caveat::Shaped);
+        value.limited_by = Limit::Shaper;
+        value
+    })
+}
+
+/// Whether so many trains found one bucket that nobody who sends at random took part of it: all
+/// kept up one rate, or bent at one depth.
+fn is_one_bucket(session: &MethodRun, turning_point: &TurningPoint) -> bool {
+    let alike_by = if turning_point.trains >= ALIKE.0 { ALIKE.1 } else { ALIKE.1 / 2.0 };
+    let (low, high) = turning_point.sustained_range;
+    let one_rate = high.as_f64() - low.as_f64() <= alike_by * turning_point.sustained.as_f64();
+    let (shallow, deep) = turning_point.depth_range;
+    // The range is a packet wider on either side.
+    let spread = deep.saturating_sub(shallow).saturating_sub(2 * u64::from(session.full_size()));
+    let one_depth = !turning_point.uneven && spread as f64 <= alike_by * turning_point.depth_octets as f64;
+    turning_point.trains + 1 >= ALIKE.0 && (one_rate || one_depth)
 }
 
 /// Whether short trains agreed, and no rounds followed.
@@ -213,8 +271,11 @@ pub(super) fn kept_up(session: &MethodRun, mut estimate: Estimate, deeper_than_o
         return not_excluded(estimate, deeper_than_octets);
     }
     estimate = estimate.caveat(Caveat::Shaped);
-    let bends = bent().filter_map(|course| course.bend);
-    let least = bends.map(|bend| bend.sustained_bps * bend.ours).fold(f64::INFINITY, f64::min);
+    // The line through a few packets behind a bend is loose.
+    let bends: Vec<Bend> = bent().filter_map(|course| course.bend).collect();
+    let most_after = bends.iter().map(|bend| bend.after).max().unwrap_or(0);
+    let tight = bends.iter().filter(|bend| bend.after >= LEAST_AFTER.min(most_after));
+    let least = tight.map(|bend| bend.sustained_bps * bend.ours).fold(f64::INFINITY, f64::min);
     let Some(found) = estimate.rate() else { return estimate };
     match bit_rate(least * (1.0 - SUSTAINED_ERROR)) {
         Some(least) if least < found.low => at_least_for_long(estimate, least),
@@ -226,6 +287,10 @@ pub(super) fn kept_up(session: &MethodRun, mut estimate: Estimate, deeper_than_o
 const FEW_PACKETS: u64 = 10;
 /// Ours: a quarter of what a train that looks for a bucket has on fast links.
 const LONG_OCTETS: f64 = 120e3;
+/// Ours: trains that agree, for each that a burst of others may have slowed.
+const OUTWEIGHED: usize = 4;
+/// Ours: one long train that ends slower may have met a burst.
+const LEAST_SLOWER: usize = 2;
 /// Ours: packets behind a bend that others' packets slow by chance.
 const LEAST_AFTER: usize = 16;
 /// Ours: on a path whose trains else agree.
@@ -237,6 +302,10 @@ const BESIDE_CROSS_TRAFFIC: (f64, usize) = (1.0 / 1.5, 4);
 const DEEPER: u64 = 10;
 /// Ours: times the rate found, from which on others may have taken too much to name a value.
 const WIDE: f64 = 1.3;
+/// Ours: trains, and the share by which the rates that they kept up differ, or where they bend;
+/// with one train less, half of that. Poisson traffic of a tenth moves the rates of 500 packets by
+/// 2 %.
+const ALIKE: (usize, f64) = (4, 0.01);
 /// Of a train's own rate: a link of `C` that others fill lets it through at `C / (C + x)`, `x` up
 /// to `C`.
 const SHARED: f64 = 0.5;

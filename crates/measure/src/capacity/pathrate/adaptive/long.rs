@@ -25,7 +25,7 @@ impl Adaptive {
             let known = turning_point.pace != Pace::Uneven || !turning_point.uneven || !self.loaded;
             turning_point.trains >= enough && known && !buckets::slowed_further(session, &turning_point)
         });
-        let doubt = asked < DOUBTED && doubts(session, &search);
+        let doubt = asked < DOUBTED && (doubts(session, &search) || lacks_trains(session, &search));
         let reach = match self.loaded {
             true if doubt => most_loaded_octets(session),
             true => loaded_reach_octets(session),
@@ -41,7 +41,7 @@ impl Adaptive {
         let spoiled = asked < SPOILED && sharp && !self.loaded && (none || says_little);
         let dry = !self.loaded && asked < SPOILED && ran_dry(session).is_some();
         let slower = if self.loaded {
-            looks_early(session) && often_slower(session)
+            (looks_early(session) || asked < DOUBTED) && often_slower(session)
         } else {
             search.bent > 0 || ended_slower(session)
         };
@@ -55,10 +55,12 @@ impl Adaptive {
             return;
         }
         self.stage = Stage::Bucket(asked + 1);
-        if let Some(wire) = wire_rate(session).filter(|_| self.loaded) {
-            let packets = packets.min(paced_cap_of(session, BUCKET_OCTETS)) - 1;
-            self.paced(session, Phase::PacedBucket, wire, packets);
-        } else {
+        let most = paced_cap_of(session, BUCKET_OCTETS);
+        let wire = wire_rate(session).filter(|_| self.loaded);
+        let paced = wire.is_some_and(|wire| self.paced(session, Phase::PacedBucket, wire, packets.min(most) - 1));
+        // A sender that cannot pace it may still send it: without any long train nobody knows what
+        // the path carries for long.
+        if !paced {
             let packets = packets.min(self.cap_of(session, BUCKET_OCTETS)) - 1;
             self.push(Phase::Bucket, packets, session.full_size());
         }
@@ -70,8 +72,9 @@ impl Adaptive {
         let fast = trains_rate(session).is_some_and(|wire| wire > FAST_BPS);
         let least = most_loaded_octets(session) as f64 / 2.0;
         let looked = session.courses.iter().any(|course| course.octets >= least);
-        let none = !looked && (fast || settled::shows_shaper(session));
-        if none || doubts(session, &buckets::search(session)) {
+        let none = (!looked || often_slower(session)) && (fast || settled::shows_shaper(session));
+        let search = buckets::search(session);
+        if none || doubts(session, &search) || lacks_trains(session, &search) {
             self.loaded = true;
             self.bucket(session, 0);
         }
@@ -288,6 +291,11 @@ fn doubts(session: &MethodRun, search: &BucketEvidence) -> bool {
     slower && !buckets::go_on_alike(session)
 }
 
+/// Whether trains agree on a bucket, but too few of them.
+fn lacks_trains(session: &MethodRun, search: &BucketEvidence) -> bool {
+    search.turning_point.is_some_and(|found| buckets::lacks_trains(session, &found))
+}
+
 /// The rate at which full packets follow one another so far, IP layer, bit/s.
 fn ip_rate(session: &MethodRun) -> Option<f64> {
     wire_rate(session).map(|wire| session.ip_rate(wire))
@@ -331,7 +339,7 @@ fn often_slower(session: &MethodRun) -> bool {
     if buckets::go_on_alike(session) {
         return false;
     }
-    let (slower, all) = buckets::long(session).fold((0, 0), |(slower, all), course| {
+    let (slower, all) = buckets::longest(session).into_iter().fold((0, 0), |(slower, all), course| {
         let bent = course.bend.is_some_and(|bend| bend.sustained_bps < FAR_SLOWER * bend.peak_bps);
         let came = course.departure_bps.min(rate);
         let ended = course.later.is_some_and(|later| buckets::ended_as_emptied(&later, came));
