@@ -87,7 +87,7 @@ pub enum Resource {
     Access(Name, Access),
     /// A host, as source or as target.
     Host(Name),
-    /// One direction of a link of the topology, by its number.
+    /// One direction of a link of the topology, by its number; 0 is [`Self::UNTRACED`].
     Link(u64),
 }
 
@@ -105,6 +105,16 @@ pub enum Key {
 }
 
 impl Resource {
+    /// The links of paths that nobody traced. Each may be any link of the fleet: a run over such a
+    /// path meets all runs over links, and the other ones over such paths. Those share this key;
+    /// from runs over known links only the timetable keeps it apart.
+    pub const UNTRACED: Self = Self::Link(0);
+
+    /// Whether it is a link that was traced.
+    pub const fn is_traced_link(&self) -> bool {
+        matches!(self, Self::Link(1..))
+    }
+
     /// The key of a slot. Hosts and access links have slot 0 alone.
     pub fn key(&self, slot: u32) -> Key {
         match self {

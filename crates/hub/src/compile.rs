@@ -21,6 +21,9 @@ pub(crate) const LENGTH: Duration = Duration::from_secs(86_400);
 /// Of each budget, the share of orders by hand.
 const BY_HAND: f64 = 0.2;
 
+/// Of a link of which only reservations count: it has one slot.
+const ANY_PEAK: BitRate = BitRate::from_bps(u64::MAX);
+
 /// What a timetable is made from.
 pub(crate) struct Input<'a> {
     pub(crate) now_ms: i64,
@@ -36,6 +39,8 @@ pub(crate) struct Input<'a> {
     pub(crate) reservations: &'a [Reservation],
     /// When a kind last succeeded over a pair.
     pub(crate) succeeded: &'a BTreeMap<(String, Name, Name), i64>,
+    /// Each path of the fleet is traced every day: one without a route will soon have one.
+    pub(crate) traces_all: bool,
 }
 
 /// A timetable.
@@ -107,7 +112,13 @@ impl Input<'_> {
             both_directions: true,
         };
         let cost = Cost::of(command.words(), limits.into_iter().flatten().min());
-        Want { source, target, command, every, cost, resources: path.resources() }
+        let mut resources = path.resources();
+        let is_known = self.network.knows(source, target) && self.network.knows(target, source);
+        if self.traces_all && !is_known {
+            resources.push(Resource::UNTRACED);
+            resources.sort();
+        }
+        Want { source, target, command, every, cost, resources }
     }
 
     fn wants(&self) -> Vec<Want<'_>> {
@@ -131,31 +142,31 @@ impl Input<'_> {
 
     /// A book with all that is reserved, for these wants.
     pub(crate) fn book(&self, wants: &[Want<'_>]) -> Room {
-        let mut peaks: BTreeMap<&Resource, BitRate> = BTreeMap::new();
+        let mut peaks: BTreeMap<Resource, BitRate> = BTreeMap::new();
         for want in wants {
             for resource in &want.resources {
-                let peak = peaks.entry(resource).or_insert(BitRate::ZERO);
+                let peak = peaks.entry(resource.clone()).or_insert(BitRate::ZERO);
                 *peak = (*peak).max(want.cost.peak);
             }
+        }
+        // Links that no want crosses matter to those whose links nobody knows, and the reverse.
+        for held in self.reservations.iter().filter(|held| matches!(held.key, Key::Link(..))) {
+            peaks.entry(resource_of(&held.key)).or_insert(ANY_PEAK);
         }
         let mut book = Book::new(stamp(self.begin_ms), LENGTH, BY_HAND);
         let mut ids = BTreeMap::new();
         for (resource, peak) in peaks {
-            let slots = match resource {
+            let slots = match &resource {
                 Resource::Link(link) => link_slots(self.bounds.get(link).copied(), peak),
                 Resource::Host(_) | Resource::Access(..) => 1,
             };
-            let budget = self.budget(resource);
+            let budget = self.budget(&resource);
             ids.insert(resource.clone(), (book.add(resource.clone(), slots, budget), slots, budget));
         }
         let octets: BTreeMap<Uuid, u64> = self.placed.iter().map(|(_, run)| (run.id, run.octets)).collect();
         for held in self.reservations {
-            let (resource, slot) = match &held.key {
-                Key::Access(site, direction) => (Resource::Access(site.clone(), *direction), 0),
-                Key::Host(host) => (Resource::Host(host.clone()), 0),
-                Key::Link(link, slot) => (Resource::Link(*link), *slot),
-            };
-            if let Some((id, slots, _)) = ids.get(&resource) {
+            let slot = if let Key::Link(_, slot) = held.key { slot } else { 0 };
+            if let Some((id, slots, _)) = ids.get(&resource_of(&held.key)) {
                 let slot = Some(slot).filter(|slot| slot < slots);
                 let octets = Octets::new(octets.get(&held.run).copied().unwrap_or(0));
                 book.hold(*id, slot, stamp(held.begin_ms), millis(held.end_ms - held.begin_ms), octets);

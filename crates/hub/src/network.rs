@@ -70,8 +70,8 @@ impl Network {
         let text = format!("{} {} {}", self.place(link.from), link.silent, self.place(link.to));
         let digest: [u8; 32] = Sha256::digest(text).into();
         let number = digest.first_chunk().map_or(0, |eight| u64::from_be_bytes(*eight));
-        // 53 bits: a browser counts in doubles.
-        number >> 11
+        // 53 bits: a browser counts in doubles. 0 is what nobody traced.
+        (number >> 11).max(1)
     }
 
     /// Whether the way from one to the other was traced within the last day.

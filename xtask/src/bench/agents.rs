@@ -4,9 +4,10 @@
 mod network;
 mod packets;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::fs::File;
+use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -15,7 +16,7 @@ use anyhow::{Context, Result, bail, ensure};
 use serde_json::{Value, json};
 
 use self::network::{Host, MOST_PER_SIDE, Network, SHARED, router, within};
-use self::packets::{loads, overlaps, read};
+use self::packets::{Run, loads, overlaps, read};
 use super::program::{found, nap, narrows, output};
 use super::versions;
 use crate::provenance::Provenance;
@@ -151,6 +152,7 @@ fn measure(program: &Path, options: &Options, folder: &Path) -> Result<String> {
     let loads = ended(ask, "throughput", |_, _| true)?;
     let across = ended(ask, "available", |source, target| source != target)?;
     let beside = ended(ask, "available", |source, target| source == target)?;
+    let runs = runs(ask, options.per_side)?;
     drop((agents, hub));
     let mut files = Vec::new();
     for (file, process) in logs {
@@ -168,7 +170,7 @@ fn measure(program: &Path, options: &Options, folder: &Path) -> Result<String> {
         ("loading runs", format!("{loads}; {ordered} ordered by hand"), ""),
         ("looks at what is available across the link", across, ""),
         ("looks within a side", beside, ""),
-        ("loads that met on a key", met(&files)?, "0"),
+        ("loads that met on a key", met(&files, &runs)?, "0"),
         ("processor of an agent", format!("mean {mean:.1} %, most {busiest:.1} % of a core"), ""),
         (
             "memory of an agent, highest",
@@ -253,17 +255,37 @@ fn logs(per_side: u8, folder: &Path) -> Result<Vec<(PathBuf, Process)>> {
     places.map(log).collect()
 }
 
+/// All runs of the record. Those that load have leases: of the timetable, or ordered with keys.
+fn runs(ask: Ask<'_>, per_side: u8) -> Result<Vec<Run>> {
+    let rows = |path: &str, key: &str| anyhow::Ok(ask("GET", path, &json!({}))?[key].take());
+    let orders = rows("orders", "orders")?;
+    let leased = |order: &&Value| order["keys"].as_array().is_some_and(|keys| !keys.is_empty());
+    let leased: BTreeSet<&str> =
+        orders.as_array().into_iter().flatten().filter(leased).filter_map(|order| order["run"].as_str()).collect();
+    let addresses: BTreeMap<String, Ipv4Addr> = Host::all(per_side).map(|host| (host.name(), host.address())).collect();
+    let rows = rows("runs?since=7d&limit=5000", "runs")?;
+    let run = |row: &Value| {
+        let [source, target] = ["agent", "target"].map(|key| addresses.get(row[key].as_str()?).copied());
+        let begin_us = row["began_ms"].as_u64()? * 1_000;
+        let loads = row["kind"] == "throughput" || leased.contains(row["id"].as_str()?);
+        let end_us = begin_us + row["length_ms"].as_u64()? * 1_000;
+        Some(Run { source: source?, target: target?, begin_us, end_us, loads })
+    };
+    let rows = rows.as_array().context("no runs")?;
+    rows.iter().map(|row| run(row).with_context(|| format!("a run that says less than it should: {row}"))).collect()
+}
+
 /// What the checker finds in all logs.
-fn met(files: &[PathBuf]) -> Result<String> {
+fn met(files: &[PathBuf], runs: &[Run]) -> Result<String> {
     let (mut count, mut all, mut said) = (0, 0, String::new());
     for file in files {
-        let loads = loads(&read(file)?);
+        let loads = loads(&read(file)?, runs);
         let overlaps = overlaps(&loads);
         (count, all) = (count + overlaps.len(), all + loads.len());
         if let Some(first) = overlaps.first() {
             let name = file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
             // Writing to a text cannot fail.
-            let _ = write!(said, "; at {name} {:?}, {} ms", first.pairs, first.us / 1_000);
+            let _ = write!(said, "; {} at {name}, first {:?}, {} ms", overlaps.len(), first.pairs, first.us / 1_000);
         }
     }
     Ok(format!("{count} of {all} in {} logs{said}", files.len()))
@@ -338,8 +360,8 @@ fn page(made: &Provenance, per_side: u8, minutes: u64, table: &str) -> String {
          {}\n\
          The command writes this whole page; change the text in `xtask/src/bench/agents.rs`.\n\n\
          {per_side} hosts on either side of a link of 100 Mbit/s, each with an access link of 300 Mbit/s, all of them namespaces of this machine,\n\
-         for {minutes} min. Every host and the shared link have a packet log; a load is what no light run may send. Each log is that of one\n\
-         key: loads of two pairs that met in it would have had the key at once.\n\n\
+         for {minutes} min. Every host and the shared link have a packet log. A load is what a run with leases sent, and what no light run\n\
+         may send. Each log is that of one key: loads of two pairs that met in it would have had the key at once.\n\n\
          {table}\nMeasured on and with:\n\n{}",
         made.lines(),
         versions::list(),

@@ -16,6 +16,9 @@ pub struct Book {
     length: u32,
     by_hand: f64,
     entries: Vec<Entry>,
+    /// When some link that was traced is loaded, and when a path that was not.
+    traced: Slot,
+    untraced: Slot,
 }
 
 #[derive(Debug, Clone)]
@@ -50,7 +53,14 @@ impl Book {
     /// An empty book from `begin` on, at most 49 days long. Orders by hand may spend the share
     /// `by_hand` of each budget, and the plan the rest.
     pub fn new(begin: Stamp<Hub>, length: Duration, by_hand: f64) -> Self {
-        Self { begin, length: millis(length), by_hand: by_hand.clamp(0.0, 1.0), entries: Vec::new() }
+        Self {
+            begin,
+            length: millis(length),
+            by_hand: by_hand.clamp(0.0, 1.0),
+            entries: Vec::new(),
+            traced: Slot::default(),
+            untraced: Slot::default(),
+        }
     }
 
     /// Adds a resource with so many slots, at least one.
@@ -73,6 +83,7 @@ impl Book {
                 one.book(from, until, octets.count(), Asker::Plan);
             }
         }
+        self.keep_apart(id, from, until);
     }
 
     /// Gives a run that somebody asked for the earliest span.
@@ -126,6 +137,10 @@ impl Book {
                     return Err(refused(Limit::Gap));
                 }
                 (start, *slot) = (free, number);
+                start = self.apart(&entry.resource).map_or(start, |apart| apart.next_free(start, late(length)));
+                if start > last {
+                    return Err(refused(Limit::Gap));
+                }
             }
             if start == before {
                 return Ok(Gap { start, slots });
@@ -140,8 +155,32 @@ impl Book {
             let slot = &mut self.entries[id.0 as usize].slots[*slot as usize];
             slot.book(gap.start, until, request.octets.count(), asker);
         }
+        for id in &request.resources {
+            self.keep_apart(*id, gap.start, until);
+        }
         let begin = self.begin + Duration::from_millis(u64::from(gap.start));
         Placed { run: request.run, begin, slots: gap.slots.into() }
+    }
+
+    /// What a resource has to be kept apart from although it shares no key with it.
+    fn apart(&self, resource: &Resource) -> Option<&Slot> {
+        if *resource == Resource::UNTRACED {
+            return Some(&self.traced);
+        }
+        resource.is_traced_link().then_some(&self.untraced)
+    }
+
+    /// Notes a span of a resource for what has to be kept apart from it.
+    fn keep_apart(&mut self, id: ResourceId, from: u32, until: u32) {
+        let resource = &self.entries[id.0 as usize].resource;
+        let slot = if *resource == Resource::UNTRACED {
+            &mut self.untraced
+        } else if resource.is_traced_link() {
+            &mut self.traced
+        } else {
+            return;
+        };
+        slot.book(from, from.saturating_add(late(until - from)), 0, Asker::Plan);
     }
 
     fn fits(&self, budget: &Budget, slot: &Slot, request: &Request, asker: Asker) -> Result<(), Limit> {
@@ -228,6 +267,12 @@ impl Slot {
         spent.millis += u64::from(until - from);
         spent.octets = spent.octets.saturating_add(octets);
     }
+}
+
+/// How long after the begin of its span a run may still send: it may start when that ends. A lease
+/// would keep others off so long; here is none that both want.
+const fn late(length: u32) -> u32 {
+    length.saturating_mul(2)
 }
 
 fn millis(time: Duration) -> u32 {

@@ -273,3 +273,31 @@ proptest! {
         prop_assert_eq!(timetable.placed.len() + timetable.unplaced.len(), requests.len());
     }
 }
+
+/// Of a path that nobody traced it is not known which links it loads: it may be any.
+#[test]
+fn paths_that_nobody_traced_meet_no_other_load_of_a_link() {
+    let mut book = Book::new(BEGIN, DAY, 0.5);
+    let hosts: Vec<_> = (0..8).map(|number| book.add(host(number), 1, Budget::default())).collect();
+    let [link, other] = [1, 2].map(|number| book.add(Resource::Link(number), 2, Budget::default()));
+    let untraced = book.add(Resource::UNTRACED, 1, Budget::default());
+    let mut begin = |pair: usize, more: &[ResourceId]| {
+        let resources = [&hosts[2 * pair..2 * pair + 2], more].concat();
+        book.order(&request(0, &resources)).unwrap().begin
+    };
+    let first = [begin(0, &[link]), begin(1, &[other]), begin(2, &[]), begin(3, &[untraced])];
+    // The run over the link may start when its span ends, and last as long as that.
+    assert_eq!(first, [BEGIN, BEGIN, BEGIN, BEGIN + 2 * SPAN]);
+    // Both slots of the link are free then, but who knows.
+    assert_eq!(begin(0, &[link]), BEGIN + 4 * SPAN);
+    assert_eq!(begin(1, &[untraced]), BEGIN + 6 * SPAN);
+    // Without links a run meets none.
+    assert_eq!(begin(2, &[]), BEGIN + SPAN);
+    // What an older plan reserved counts like what this one did.
+    for (held, wants) in [(link, untraced), (untraced, other)] {
+        let mut book = book.clone();
+        book.hold(held, None, after(1_000), SPAN, Octets::new(0));
+        let wish = Request { earliest: after(990), ..request(0, &[hosts[6], hosts[7], wants]) };
+        assert_eq!(book.order(&wish).unwrap().begin, after(1_000) + 2 * SPAN);
+    }
+}

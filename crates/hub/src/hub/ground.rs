@@ -136,6 +136,7 @@ impl Ground {
             placed,
             reservations,
             succeeded: &self.succeeded,
+            traces_all: self.members.len() <= MOST_DAILY + 1,
         }
     }
 

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Mutex, PoisonError};
 
 use narrows_fleet::config::Command;
-use narrows_fleet::keys::{Key, Name};
+use narrows_fleet::keys::{Key, Name, Resource};
 use narrows_fleet::message::{Exit, Order, Peer, Run, Status};
 use narrows_record::AgentState;
 use narrows_units::weeks_since_1970;
@@ -267,7 +267,7 @@ impl Hub {
             match self.record.reserve(&spans).await {
                 Ok(()) => {
                     planner.holding.insert(source.clone());
-                    return Ok(left_out(&ground.found.network, &pairs));
+                    return Ok(unknown(&ground.found.network, &pairs, order.keys.contains(&Resource::UNTRACED.key(0))));
                 }
                 Err(narrows_record::Error::Reserved(_)) => held = self.record.reservations(at).await?,
                 Err(error) => return Err(error.into()),
@@ -291,12 +291,16 @@ impl Hub {
     }
 }
 
-/// What is not leased, because nobody knows it: links of paths without a route of the last day.
-fn left_out(network: &Network, pairs: &[(&Name, &Name)]) -> Option<String> {
+/// The paths without a route of the last day, and what is done about their links.
+fn unknown(network: &Network, pairs: &[(&Name, &Name)], runs_alone: bool) -> Option<String> {
     let both = pairs.iter().flat_map(|(a, b)| [(a, b), (b, a)]);
     let unknown = both.filter(|(a, b)| !network.knows(a, b));
     let ways: Vec<String> = unknown.map(|(a, b)| format!("{a} to {b}")).collect();
-    let text = "only its hosts and the declared access links are leased: no route of the last day is known";
+    let text = if runs_alone {
+        "it runs while no other run loads a link: no route of the last day is known"
+    } else {
+        "only its hosts and the declared access links are leased: no route of the last day is known"
+    };
     (!ways.is_empty()).then(|| format!("{text} from {}", ways.join(", from ")))
 }
 

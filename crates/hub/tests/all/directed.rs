@@ -138,7 +138,7 @@ async fn a_path_that_light_runs_spend_their_octets_on_gets_more_of_them() {
         assert_eq!(order.command, ["available", "--budget", &format!("{budget}B")]);
         assert_eq!(order.octets, budget);
         let hosts: Vec<String> = order.keys.iter().map(ToString::to_string).collect();
-        assert_eq!(hosts, ["host.a", "host.b"]);
+        assert_eq!(hosts, ["host.a", "host.b", "link.0.0"]);
         origin = Origin::Order(order.id);
     }
     let mut run = a.run(&b, "available", Metric::AvailableIpCapacity, 5_000.0, BEGIN + 10);

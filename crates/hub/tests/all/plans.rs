@@ -3,11 +3,13 @@
 use std::collections::BTreeSet;
 
 use narrows_bus::Bus;
-use narrows_fleet::keys::Key;
+use narrows_fleet::keys::{Key, Resource};
 use narrows_fleet::message::{Order, Plan, Signed};
 use narrows_hub::Error;
+use narrows_units::Metric;
 
-use crate::world::{BEGIN, HOUR, MINUTE, World, name, soon};
+use crate::results::{FAR, NEAR};
+use crate::world::{BEGIN, HOUR, MINUTE, World, hops, name, soon};
 
 const LOADING: &str = r#"
 [sites.ams]
@@ -97,13 +99,13 @@ async fn a_configuration_is_tried_before_it_is_applied() {
     let (plan, other) = (a.plan().await, b.plan().await);
     assert_eq!((plan.runs.len(), other.runs.len(), c.plan().await.runs.len()), (4, 4, 0));
     let access: Vec<String> = plan.runs[0].keys.iter().map(ToString::to_string).collect();
-    assert_eq!(access, ["access.ams.down", "access.ams.up", "host.a", "host.b"]);
+    assert_eq!(access, ["access.ams.down", "access.ams.up", "host.a", "host.b", "link.0.0"]);
     // 200 Mbit/s for 10 s: the site's uplink is the least that is known of the path.
     assert_eq!((plan.runs[0].octets, plan.runs[0].length_ms), (250_000_000, 15_000));
     assert!(c.plan().await.directed.iter().any(|one| one.command == ["rtt"] && one.every_ms == Some(300_000)));
     // No key is taken twice at a time.
     let spans = world.record.reservations(world.now()).await.unwrap();
-    assert_eq!(spans.len(), 4 * 4 + 4 * 2);
+    assert_eq!(spans.len(), 4 * 5 + 4 * 3);
     let meets = |one: &narrows_record::Reservation, two: &narrows_record::Reservation| {
         one.key == two.key && one.run != two.run && one.begin_ms < two.end_ms && two.begin_ms < one.end_ms
     };
@@ -132,9 +134,10 @@ async fn orders_are_signed_reserved_and_sent_again() {
     let order = world.hub.order(&name("a"), &name("b"), "throughput -t 10", "test").await.unwrap();
     let heard: Order = a.open(&soon(orders.next()).await.unwrap().payload).unwrap();
     assert_eq!((heard.id, &heard.agent, &heard.target), (order, &name("a"), &name("b")));
-    assert_eq!(heard.keys, [Key::Host(name("a")), Key::Host(name("b"))]);
+    let unknown = Resource::UNTRACED.key(0);
+    assert_eq!(heard.keys, [Key::Host(name("a")), Key::Host(name("b")), unknown]);
     assert_eq!(heard.at_ms, BEGIN);
-    assert_eq!(world.record.reservations(BEGIN).await.unwrap().len(), 2);
+    assert_eq!(world.record.reservations(BEGIN).await.unwrap().len(), 3);
     // The next one with the same host waits until the first one's span is over.
     world.hub.order(&name("b"), &name("c"), "throughput -t 5", "test").await.unwrap();
     let spans = world.record.reservations(BEGIN).await.unwrap();
@@ -148,6 +151,34 @@ async fn orders_are_signed_reserved_and_sent_again() {
     for (source, target, command) in [("a", "a", "rtt"), ("a", "x", "rtt"), ("a", "b", "reboot")] {
         assert!(world.hub.order(&name(source), &name(target), command, "test").await.is_err(), "{command}");
     }
+}
+
+/// Right after the joins nobody has traced anything: all paths may cross the one slow link.
+#[tokio::test]
+async fn loads_of_paths_that_nobody_traced_come_one_after_the_other() {
+    let world = World::new().await;
+    let mut agents = Vec::new();
+    for wanted in ["a", "b", "c", "d", "e", "f"] {
+        agents.push(world.join(wanted, &[]).await);
+    }
+    let order = async |source: &str, target: &str| {
+        world.hub.order(&name(source), &name(target), "throughput -t 5", "test").await.unwrap();
+        let spans = world.record.reservations(BEGIN).await.unwrap();
+        let own = spans.iter().filter(|span| span.agent == name(source));
+        own.map(|span| span.begin_ms - BEGIN).max().unwrap()
+    };
+    assert_eq!(order("a", "b").await, 0);
+    assert_eq!(order("c", "d").await, 10_000);
+    // Once a path was traced both ways, its links are those of the traces. It is kept from the
+    // paths that nobody traced until their runs are surely over.
+    for (source, target) in [(4, "f"), (5, "e")] {
+        let mut run = agents[source].run(&name(target), "rtt", Metric::RoundTripTime, 1.0, BEGIN);
+        (run.route_before, run.route_after) = (hops(&[NEAR, FAR]), hops(&[NEAR, FAR]));
+        agents[source].publish(&run).await;
+    }
+    assert_eq!(world.ingest().await, 2);
+    world.hub.locate().await.unwrap();
+    assert_eq!(order("e", "f").await, 30_000);
 }
 
 #[tokio::test]
