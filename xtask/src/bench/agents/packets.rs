@@ -75,7 +75,7 @@ fn packet(frame: &[u8], at_us: u64) -> Option<Packet> {
     Some(Packet { at_us, source, target, octets })
 }
 
-/// What loads: a run that leased its keys, however little its rivals left it; and whatever else is
+/// What loads: a run that leased its keys, however little the others left it; and whatever else is
 /// more than light runs may send, which is 4 MB at once and 20 Mbit/s each
 /// (docs/design/protocol.md).
 pub(super) fn loads(packets: &[Packet], runs: &[Run]) -> Vec<Load> {
@@ -223,7 +223,7 @@ mod tests {
 
     /// Three at once on one link: two of them sent no more than a light run.
     #[test]
-    fn a_run_that_its_rivals_starved_met_them_too() {
+    fn a_run_that_the_others_starved_met_them_too() {
         let packets = log(&[run((1, 2), (0, 5), 80), run((3, 4), (0, 5), 6), run((5, 6), (0, 5), 6)]);
         assert_eq!(overlaps(&loads(&packets, &[])), []);
         let runs = [(1, 2), (3, 4), (5, 6)].map(|pair| said(pair, (0, 6), true));
