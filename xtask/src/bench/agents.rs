@@ -219,18 +219,23 @@ fn order(ask: Ask<'_>, per_side: u8) -> Result<u32> {
 
 /// Waits until the hub names the shared link, and has it proved. Returns what it said of both.
 fn prove(ask: Ask<'_>, time: Duration) -> Result<(Option<String>, Option<String>)> {
-    let (began, mut located, mut proof) = (now(), None, Value::Null);
+    let (began, mut located, mut proof, mut proved) = (now(), None, Value::Null, String::new());
     let waits = |proof: &Value| proof["state"] == "running" && began.elapsed() < time + PROVES_WITHIN;
     while began.elapsed() < time || waits(&proof) {
         nap(LOOK);
         let answer = ask("GET", "bottlenecks?metric=available", &json!({}))?;
         let Some(row) = answer["bottlenecks"].as_array().into_iter().flatten().find(|row| is_shared(row)) else {
+            // Newer values may locate it no more. Its proof goes on.
+            if proof["state"] == "running" {
+                proof = audited(ask, &proved)?.unwrap_or(proof);
+            }
             continue;
         };
         located.get_or_insert_with(|| found_text(began.elapsed(), row));
         proof = row["proof"].clone();
+        let id = row["id"].as_str().unwrap_or_default();
+        id.clone_into(&mut proved);
         if proof.is_null() {
-            let id = row["id"].as_str().unwrap_or_default();
             // At first there may be no two paths without a common host: then it is refused.
             if let Err(error) = ask("POST", &format!("bottlenecks/{id}/prove"), &json!({})) {
                 say(&format!("no proof yet: {error:#}\n"));
@@ -238,6 +243,14 @@ fn prove(ask: Ask<'_>, time: Duration) -> Result<(Option<String>, Option<String>
         }
     }
     Ok((located, Some(proof.to_string()).filter(|_| !proof.is_null())))
+}
+
+/// How a bottleneck's proof ended, by the audit.
+fn audited(ask: Ask<'_>, id: &str) -> Result<Option<Value>> {
+    let answer = ask("GET", "audit", &json!({}))?;
+    let mut entries = answer["entries"].as_array().into_iter().flatten().filter(|entry| entry["what"] == "proof.ended");
+    let state = entries.find_map(|entry| entry["text"].as_str()?.strip_prefix(id)?.strip_prefix(": "));
+    Ok(state.map(|state| json!({ "state": state })))
 }
 
 /// A log of each host's interface and of the shared link.
