@@ -51,8 +51,7 @@ function rows(found, links) {
   const shown = found.slice(0, MOST);
   const name = found.length > MOST ? `The slowest ${MOST} of ${found.length}` : plural(found.length, "link");
   return table(`${name}; 90 % intervals`, [
-    ["from", (link) => link.from],
-    ["to", (link) => link.to],
+    ["from → to", (link) => h("span", { class: "ends" }, h("span", {}, link.from), " ", h("span", {}, "→ ", link.to))],
     ["carries", carries, true],
     ["pairs", (link) => link.pairs, true],
     ["told apart", (link) => h("span", { class: "remark" }, together.get(link.segment) > 1 ? `not from ${plural(together.get(link.segment) - 1, "other link")}` : "yes")],

@@ -158,9 +158,9 @@ function slowest(of, metric) {
   if (known.length === 0) return [];
   return [h("h2", {}, METRICS[metric].worst), table("The first ten; 90 % intervals", [
     ["pair", (cell) => (of.by === "site" ? h("span", { class: "pair" }, `${cell.source} → ${cell.target}`) : pairLink(cell.source, cell.target))],
-    [named(metric), (cell) => said(cell, of.unit), true],
-    ["interval", (cell) => range(cell, of.unit), true],
-    ["how", (cell) => h("span", { class: "remark" }, cell.state === "inferred" ? `inferred ${cell.reason ?? ""}` : "measured")],
+    // In one column, so that a telephone shows it too.
+    [named(metric), (cell) => [h("b", {}, said(cell, of.unit)), h("div", { class: "soft small" }, range(cell, of.unit))], true],
     ["age", (cell) => ago(cell.at_ms, of.now_ms), true],
+    ["how", (cell) => h("span", { class: "remark" }, cell.state === "inferred" ? `inferred ${cell.reason ?? ""}` : "measured")],
   ], known.slice(0, 10))];
 }
