@@ -96,7 +96,7 @@ impl Auth {
         if self.known().nobody() {
             return Answer::Welcome(Right::Everything);
         }
-        if let Some(right) = cookie(headers).and_then(|name| self.sessions.right(name, now)) {
+        if let Some(right) = self.of_session(headers, now) {
             return Answer::Welcome(right);
         }
         match shown(headers) {
@@ -107,12 +107,16 @@ impl Auth {
 
     /// Whether somebody shows that they only read, also where nobody has to show anything.
     pub(crate) fn only_reads(&self, headers: &HeaderMap, now: Duration) -> bool {
-        let session = cookie(headers).and_then(|name| self.sessions.right(name, now));
         let token = match shown(headers) {
             Some(Shown::Token(token)) => self.known().right_of(&token),
             Some(Shown::User { .. }) | None => None,
         };
-        session.or(token) == Some(Right::Reading)
+        self.of_session(headers, now).or(token) == Some(Right::Reading)
+    }
+
+    /// What the session of a request's cookie allows.
+    fn of_session(&self, headers: &HeaderMap, now: Duration) -> Option<Right> {
+        cookie(headers).and_then(|name| self.sessions.right(name, now))
     }
 
     /// Opens a session for whoever shows the right thing.
