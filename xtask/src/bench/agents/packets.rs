@@ -247,7 +247,9 @@ mod tests {
         let mut looks = log(&[run((3, 4), (1, 2), 32), run((3, 4), (2, 3), 32)]);
         let packets = log(&[run((1, 2), (0, 5), 80), looks.clone()]);
         assert_eq!(overlaps(&loads(&packets, &[])), []);
-        looks.iter_mut().for_each(|packet| packet.octets += 500);
+        for packet in &mut looks {
+            packet.octets += 500;
+        }
         let packets = log(&[run((1, 2), (0, 5), 80), looks]);
         assert_eq!(overlaps(&loads(&packets, &[])).len(), 1);
         let runs = [said((3, 4), (1, 2), false), said((3, 4), (2, 3), false)];
