@@ -66,6 +66,12 @@ impl BootTime {
         Self(self.0.saturating_add(nanos(time).div_ceil(1_000_000)))
     }
 
+    /// This instant less `time`, not before the machine started.
+    #[must_use]
+    pub fn before(self, time: Duration) -> Self {
+        Self(self.0.saturating_sub(nanos(time) / 1_000_000))
+    }
+
     /// The time since `earlier`; zero if `earlier` is the later one.
     pub const fn since(self, earlier: Self) -> Duration {
         Duration::from_millis(self.0.saturating_sub(earlier.0))

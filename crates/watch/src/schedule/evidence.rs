@@ -29,14 +29,14 @@ impl Incident {
         Self { began: now, slices: 0, next_slice: now, next_route: now, capacity: false, hops: false, changed: None }
     }
 
-    /// A change was found. A capacity of before may have been measured before it happened.
-    pub fn changed(&mut self, now: BootTime) {
+    /// A change was found, which had happened by `happened` at the latest. A capacity of before may
+    /// have been measured before it happened.
+    pub fn changed(&mut self, happened: BootTime, now: BootTime) {
         if self.changed.is_none_or(|before| now.since(before) > SAME_CHANGE) {
             (self.changed, self.capacity) = (Some(now), false);
-            if now.since(self.began) > ROUTES_FOR {
-                // Traces of before the change place no queue.
-                (self.began, self.next_route) = (now, now);
-            }
+            // Traces of before the change place no queue: those of a suspicion may be over, or may
+            // have begun before it.
+            self.began = if now.since(self.began) > ROUTES_FOR { now } else { self.began.max(happened) };
         }
     }
 
@@ -125,7 +125,7 @@ mod tests {
         assert_eq!([JobKind::Capacity, JobKind::Hops].map(|kind| of(&begun, kind)), [[211], [211]]);
         assert!(suspected.is_over(at(212)));
         let mut found = Incident::new(at(100));
-        found.changed(at(100));
+        found.changed(at(90), at(100));
         let begun = run(&mut found, 100..400);
         assert_eq!([JobKind::Capacity, JobKind::Hops].map(|kind| of(&begun, kind)), [[108], [211]]);
     }
@@ -136,11 +136,22 @@ mod tests {
         let mut incident = Incident::new(at(100));
         let before = run(&mut incident, 100..215);
         assert_eq!(of(&before, JobKind::Capacity), [211]);
-        incident.changed(at(215));
+        incident.changed(at(120), at(215));
         let begun = run(&mut incident, 215..310);
         assert_eq!(of(&begun, JobKind::Capacity), [223]);
         assert_eq!(of(&begun, JobKind::Route), (215..305).collect::<Vec<_>>());
-        incident.changed(at(310));
+        incident.changed(at(305), at(310));
         assert!(run(&mut incident, 310..400).is_empty(), "the queueing of the same change");
+    }
+    /// Pulses made suspicious at once what slices find eighty seconds later, and they leave open
+    /// for half a minute when it was.
+    #[test]
+    fn traces_go_on_until_nine_blocks_of_them_are_surely_of_since_the_change() {
+        let mut incident = Incident::new(at(100));
+        let before = run(&mut incident, 100..175);
+        incident.changed(at(140), at(175));
+        let begun = [before, run(&mut incident, 175..400)].concat();
+        let since = of(&begun, JobKind::Route).into_iter().filter(|second| *second >= 140);
+        assert_eq!(since.collect::<Vec<_>>(), (140..230).collect::<Vec<_>>());
     }
 }

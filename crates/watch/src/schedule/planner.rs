@@ -27,8 +27,8 @@ pub enum PathEvent {
     Moved,
     /// Something seems to have changed: gather evidence.
     Trigger,
-    /// A change was found: evidence for its cause is wanted.
-    Changed,
+    /// A change was found: evidence for its cause is wanted. It had happened so long ago, at least.
+    Changed(Duration),
 }
 
 /// The schedule of all targets. What is known of each survives a restart through serde: see
@@ -190,7 +190,9 @@ impl Planner {
             PathEvent::Trigger => {
                 plan.incident.get_or_insert_with(|| Incident::new(now));
             }
-            PathEvent::Changed => plan.incident.get_or_insert_with(|| Incident::new(now)).changed(now),
+            PathEvent::Changed(ago) => {
+                plan.incident.get_or_insert_with(|| Incident::new(now)).changed(now.before(ago), now);
+            }
         }
     }
 

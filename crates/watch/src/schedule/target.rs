@@ -191,7 +191,7 @@ impl TargetPlan {
             (Why::Base, _) => {
                 let is_first = self.first_routes < FIRST_ROUTES;
                 self.first_routes = self.first_routes.saturating_add(1).min(FIRST_ROUTES);
-                self.next_route = now.after(if is_first { FIRST_CADENCE } else { ROUTE_EVERY });
+                self.next_route = now.after(if is_first { FIRST_ROUTE_EVERY } else { ROUTE_EVERY });
             }
             (Why::Evidence, _) => {
                 if let Some(incident) = &mut self.incident {
@@ -284,7 +284,7 @@ impl TargetPlan {
     /// Nothing is known of the hops of this path. A queue is placed by what their round trips were
     /// before it, so that some are needed soon.
     pub(super) fn routes_anew(&mut self, now: BootTime) {
-        (self.first_routes, self.next_route) = (0, self.next_route.min(now.after(FIRST_CADENCE)));
+        (self.first_routes, self.next_route) = (0, self.next_route.min(now.after(FIRST_ROUTE_EVERY)));
     }
 
     /// The server is asked soon, whatever it said last.
@@ -429,8 +429,11 @@ const FIRST_SLICE: Duration = Duration::from_secs(10);
 const VERY_FIRST: u32 = 4;
 /// A large change is known as such from eight values on, by four more.
 const FIRST_SLICES: u32 = 12;
-/// Round trips to hops before a change, as many groups as any comparison needs, and some more.
-const FIRST_ROUTES: u32 = 9;
+/// Three minutes of traces, each a block of its own. Those of before a change decide whether a queue
+/// is placed: after six, noise of 30 us hides the place of a queue of 70 us, after twelve less often.
+const FIRST_ROUTES: u32 = 18;
+/// A block of traces is as long: more of them would be one value.
+const FIRST_ROUTE_EVERY: Duration = Duration::from_secs(10);
 /// Three in a minute leave room for the half more than usual that a slice may take.
 const FIRST_CADENCE: Duration = Duration::from_secs(20);
 /// A day of slices so far apart has 432: twelve more at its start are within what the cadence

@@ -97,7 +97,8 @@ impl Engine {
         let counts = matters && explanation.cause.deserves_alert();
         if counts {
             event.incident = self.incident(id, &change, &event, now);
-            self.planner.observe(id, now.boot, PathEvent::Changed);
+            let ago = now.wall.since(change.at_high);
+            self.planner.observe(id, now.boot, PathEvent::Changed(ago));
             self.ask_at = now.boot;
         }
         self.event(&name, event);

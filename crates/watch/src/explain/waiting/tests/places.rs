@@ -6,11 +6,15 @@
 
 use std::ops::Range;
 
+use narrows_units::Octets;
+
 use super::incidents::{Blocks, autoregressive, normal, pareto, singly};
 use super::*;
 use crate::detect::{Change, Side};
 use crate::explain::{Cause, Evidence, HopQueueing, HostState, PathSignals, SignalChange, Unchanged, explain};
+use crate::schedule::{JobEnd, JobKind, Outcome, Planner, TargetId, TargetSettings};
 use crate::signal::Signal;
+use crate::time::{BootTime, Moment, Zone};
 
 /// A route every 20 s at a start, every five minutes later: six traces before the change.
 const STARTING: [i64; 6] = [0, 20, 40, 60, 80, 100];
@@ -114,7 +118,7 @@ fn cause(pulses: &RoundTrips, hops: Vec<HopQueueing>) -> Cause {
         facts_checked: true,
         signals: PathSignals { capacity: Some(Err(Unchanged)), queueing, ..PathSignals::default() },
         hops,
-        spent: narrows_units::Octets::new(0),
+        spent: Octets::new(0),
     };
     explain(&evidence).cause
 }
@@ -177,6 +181,33 @@ fn look_at_all(seeds: &Range<u64>, sizes: &[(f64, f64)]) -> Vec<[usize; 4]> {
         }
     }
     all
+}
+
+/// When the schedule of a target that begins traces it, before the change: nothing is known of its
+/// hops but these.
+fn scheduled() -> Vec<i64> {
+    let mut planner = Planner::new(Zone::fixed(0), 1, 2);
+    let moment = |second: i64| Moment { boot: BootTime::from_millis(1000 * second.unsigned_abs()), wall: at(second) };
+    planner.set_target(TargetId::new(1), TargetSettings::default(), moment(0).boot);
+    let is_traced = |second: &i64| {
+        let begun = planner.due(moment(*second));
+        let done = JobEnd { octets: Some(Octets::new(960)), outcome: Outcome::Done };
+        begun.iter().for_each(|job| planner.ended(job.id, moment(*second).boot, done));
+        begun.iter().any(|job| job.kind == JobKind::Route)
+    };
+    (0..CHANGE.low.millis() / 1000).filter(is_traced).collect()
+}
+
+/// A load of 70 % whose packets come in bursts of a millisecond waits 70 us in the mean. Hops that
+/// are busy scatter by 15 or 30 us.
+#[test]
+fn a_queue_of_70_us_has_a_place_two_minutes_after_a_start() {
+    let before = scheduled();
+    for (noise_us, least) in [(15.0, 65), (30.0, 15)] {
+        let counts = counts(90_000..90_100, &before, &move || by_trace(singly(exponential(noise_us))), 70.0);
+        println!("{} traces before, noise of {noise_us} us: {counts:?}", before.len());
+        assert!(counts[0] == 0 && counts[2] >= least, "noise of {noise_us} us: {counts:?}");
+    }
 }
 
 #[test]
