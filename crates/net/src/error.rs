@@ -146,7 +146,7 @@ pub enum PeerError {
 #[non_exhaustive]
 pub enum PathError {
     /// No answer in time.
-    #[error("no answer from {peer} within {waited:?} ({doing})")]
+    #[error("no answer from {peer} within {waited:?} ({doing}){}", hint_of(doing, peer.port()))]
     Silent {
         /// The remote host.
         peer: SocketAddr,
@@ -182,6 +182,15 @@ pub enum PathError {
 }
 
 /// What else may keep a host from answering.
+/// Whoever just began knows neither that a server is needed nor that a firewall has to let it be
+/// reached.
+fn hint_of(doing: &str, port: u16) -> String {
+    match doing {
+        "connecting" => format!(": is the host up, and does its firewall let TCP port {port} in?"),
+        _ => String::new(),
+    }
+}
+
 fn hint(via: Via) -> &'static str {
     match via {
         Via::Udp { .. } => ", or a program listens on that port: try another",
@@ -194,5 +203,21 @@ impl Error {
     /// Wraps what the kernel said.
     pub fn host(doing: &'static str) -> impl FnOnce(io::Error) -> Self {
         move |source| Self::Host { doing, source }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_host_that_accepts_no_connection_may_be_down_or_behind_a_firewall() {
+        let peer = SocketAddr::from(([192, 0, 2, 9], 8620));
+        let silent = |doing| PathError::Silent { peer, doing, waited: Duration::from_secs(3) }.to_string();
+        assert_eq!(
+            silent("connecting"),
+            "no answer from 192.0.2.9:8620 within 3s (connecting): is the host up, and does its firewall let TCP port 8620 in?"
+        );
+        assert_eq!(silent("asking for a slot"), "no answer from 192.0.2.9:8620 within 3s (asking for a slot)");
     }
 }
