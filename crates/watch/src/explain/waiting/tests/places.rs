@@ -192,7 +192,9 @@ fn scheduled() -> Vec<i64> {
     let is_traced = |second: &i64| {
         let begun = planner.due(moment(*second));
         let done = JobEnd { octets: Some(Octets::new(960)), outcome: Outcome::Done };
-        begun.iter().for_each(|job| planner.ended(job.id, moment(*second).boot, done));
+        for job in &begun {
+            planner.ended(job.id, moment(*second).boot, done);
+        }
         begun.iter().any(|job| job.kind == JobKind::Route)
     };
     (0..CHANGE.low.millis() / 1000).filter(is_traced).collect()
