@@ -330,20 +330,17 @@ fn least_wait(head: &[Point], tail: &[Point]) -> f64 {
 /// pauses by itself the packet before has long gone. `gap`: seconds between packets at the head.
 fn is_held_up(head: &[Point], tail: &[Point], gap: f64) -> bool {
     let wait = |point: &Point| point.time - point.departed;
-    let least = head.iter().map(wait).fold(f64::INFINITY, f64::min);
-    let (mut paused, mut held) = (0.0, 0.0);
+    let base = head.iter().map(wait).fold(f64::INFINITY, f64::min);
+    let (Some(first), Some(last)) = (tail.first(), tail.last()) else { return false };
+    let (mut pauses, mut explained) = (0.0, 0.0);
     for two in tail.windows(2) {
         let pause = two[1].departed - two[0].departed - gap;
         if pause > gap {
-            paused += pause;
-            held += (wait(&two[0]) - least).clamp(0.0, pause);
+            pauses += pause;
+            explained += (wait(&two[0]) - base).clamp(0.0, pause);
         }
     }
-    let spent = match (tail.first(), tail.last()) {
-        (Some(first), Some(last)) => last.departed - first.departed,
-        _ => 0.0,
-    };
-    2.0 * paused > spent && 2.0 * held > paused
+    2.0 * pauses > last.departed - first.departed && 2.0 * explained > pauses
 }
 
 /// The rate at which these packets left, bit/s.

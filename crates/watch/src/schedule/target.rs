@@ -429,8 +429,9 @@ const FIRST_SLICE: Duration = Duration::from_secs(10);
 const VERY_FIRST: u32 = 4;
 /// A large change is known as such from eight values on, by four more.
 const FIRST_SLICES: u32 = 12;
-/// Three minutes of traces, each a block of its own. Those of before a change decide whether a queue
-/// is placed: after six, noise of 30 us hides the place of a queue of 70 us, after twelve less often.
+/// Three minutes of traces, each a block of its own. Those of before a change decide whether a
+/// queue is placed: after six, noise of 30 us hides the place of a queue of 70 us, after twelve
+/// less often.
 const FIRST_ROUTES: u32 = 18;
 /// A block of traces is as long: more of them would be one value.
 const FIRST_ROUTE_EVERY: Duration = Duration::from_secs(10);

@@ -166,8 +166,8 @@ fn went_on_at(course: &Course, rate: f64) -> Option<f64> {
     let most = BESIDE_CROSS_TRAFFIC.0 * rate;
     let bend = course.bend.filter(|bend| bend.after >= LEAST_AFTER && bend.sustained_bps < most);
     let later = course.later.filter(|later| later.rate_bps < most && !later.is_straight());
-    let bent = bend.map(|bend| bend.sustained_bps * bend.ours);
-    bent.or_else(|| later.map(|later| later.rate_bps * later.ours))
+    let behind = bend.map(|bend| bend.sustained_bps * bend.ours);
+    behind.or_else(|| later.map(|later| later.rate_bps * later.ours))
 }
 
 /// A bound in the place of what was found, which only bursts got.
