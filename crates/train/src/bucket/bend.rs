@@ -260,8 +260,11 @@ fn bend(report: &TrainReport, points: &[Point], min_ratio: f64, tick: f64) -> Op
     // bucket's.
     let dropped = lost > 0.0 && super::policer(lost_share, queued, depth);
     let (share, steady) = share(tail, sustained, tick);
-    // Nobody knows the distance that a link faster than the sender would keep.
-    let unknown = dropped || sustained / share > NO_FASTER * leaving(tail);
+    // Nobody knows the distance that a link faster than the sender would keep. And packets that
+    // follow one another as before the bend are those that a timer let go at once, or have others
+    // between on a link that is no bucket: trains of that kind seldom bend alike.
+    let at_once = sustained * min_ratio > peak * share;
+    let unknown = dropped || at_once || sustained / share > NO_FASTER * leaving(tail);
     let ours = if unknown { 1.0 } else { share };
     if sustained * min_ratio > peak * ours {
         return None;
@@ -272,11 +275,11 @@ fn bend(report: &TrainReport, points: &[Point], min_ratio: f64, tick: f64) -> Op
         depth_octets: depth / ours,
         ours,
         sent_bps: if pushed_back { peak.min(left) } else { peak.min(8.0 * sent / sent_for.max(1e-9)) },
-        steady,
+        steady: steady && !at_once,
         before: head.len(),
         after: tail.len(),
         sender_limited: peak >= AS_FAST * left,
-        uneven: if dropped { unequal(tail) } else { uneven(tail, lines[1], packet) },
+        uneven: if dropped { unequal(tail) } else { at_once || uneven(tail, lines[1], packet) },
         lost_share,
         queued_octets: queued,
     })
