@@ -130,6 +130,8 @@ const STRAIGHT: f64 = 0.87;
 /// Packets that wait all the time behind a bend: a receiver that is held up, or a batch, makes a
 /// few of them wait, and not all ("ours").
 const STANDING: f64 = 8.0;
+/// Packets behind a bend over which others' bursts have their mean ("ours").
+const LONG_TAIL: usize = 200;
 /// Arrivals at this share of the departures' rate are as fast as they.
 const AS_FAST: f64 = 0.95;
 
@@ -263,8 +265,8 @@ fn bend(report: &TrainReport, points: &[Point], min_ratio: f64, tick: f64) -> Op
     // Nobody knows the distance that a link faster than the sender would keep. And packets that
     // follow one another as before the bend are those that a timer let go at once, or have others
     // between on a link that is no bucket: trains of that kind seldom bend alike.
-    let at_once = sustained * min_ratio > peak * share;
-    let unknown = dropped || at_once || sustained / share > NO_FASTER * leaving(tail);
+    let at_once = tail.len() >= LONG_TAIL && sustained * min_ratio > peak * share;
+    let unknown = dropped || at_once || (pushed_back && sustained / share > NO_FASTER * leaving(tail));
     let ours = if unknown { 1.0 } else { share };
     if sustained * min_ratio > peak * ours {
         return None;

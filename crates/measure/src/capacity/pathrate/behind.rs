@@ -51,7 +51,8 @@ pub(super) fn wanted(session: &MethodRun, found: &TurningPoint) -> Option<Shape>
     // It leaves as fast as others did that nobody paced, and waits in front of the slowest link
     // before the bucket.
     let bent = session.courses.iter().filter(|one| one.bend.is_some());
-    let left = bent.map(|one| one.departure_bps).reduce(f64::max)?;
+    let at_once = bent.map(|one| one.departure_bps).filter(|left| (left / sent - 1.0).abs() > PACED);
+    let left = narrows_stat::median(&at_once.collect::<Vec<_>>()).unwrap_or(sent);
     let comes_in = bucket_head::comes_in(octets, sent, left);
     Some(Shape { head, comes_in, tail, rates: [got, fast] })
 }
@@ -106,6 +107,8 @@ const MORE: f64 = 1.15;
 /// Times what trains got: a sender that is faster got all but a thirtieth of what others left.
 const FAR_FASTER: f64 = 30.0;
 const HARDLY_FASTER: f64 = 1.05;
+/// Share by which a paced train's rate differs from the one at which it comes to the bucket.
+const PACED: f64 = 0.001;
 /// Share of the rate asked for by which a train may have left faster or slower.
 const OFF_PACE: f64 = 0.1;
 const TWICE: f64 = 2.0;

@@ -216,7 +216,15 @@ pub(super) fn from_bucket(session: &MethodRun, turning_point: &TurningPoint, beh
 
 /// A bound, or the value that everything but the bends says where trains went on at that rate: a
 /// bucket of a few packets, and what others take of it, change nothing else.
-pub(super) fn or_at_same_rate(bound: Estimate, turning_point: &TurningPoint, other: Option<Estimate>) -> Estimate {
+pub(super) fn or_at_same_rate(
+    session: &MethodRun,
+    bound: Estimate,
+    turning_point: &TurningPoint,
+    other: Option<Estimate>,
+) -> Estimate {
+    if turning_point.depth_octets > FEW_PACKETS * u64::from(session.full_size()) {
+        return bound;
+    }
     let (low, high) = turning_point.sustained_range;
     let value = other.filter(|other| other.verdict() == BoundKind::Estimated);
     let alike = value.filter(|value| value.rate().is_some_and(|rate| (low..=high).contains(&rate.value)));

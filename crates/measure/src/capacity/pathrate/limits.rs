@@ -83,4 +83,4 @@ pub(super) fn no_more_than(most: f64, mut estimate: Estimate) -> Estimate {
 /// (ours).
 const SEVERAL: f64 = 3.0;
 /// Ours: what a shaper's timer and stamps leave open.
-const ABOVE_ALL: f64 = 1.1;
+const ABOVE_ALL: f64 = 1.2;
