@@ -104,8 +104,9 @@ pub(super) const TRAINS: usize = 4;
 const LEAST_TRAINS: usize = 3;
 /// Times what trains got: what one train may be off by.
 const MORE: f64 = 1.15;
-/// Times what trains got: a sender that is faster got all but a thirtieth of what others left.
-const FAR_FASTER: f64 = 30.0;
+/// Times what trains got: a sender that is faster got all but a twentieth of what others left, and
+/// trains of twice that rate are too short to tell as much.
+const FAR_FASTER: f64 = 20.0;
 const HARDLY_FASTER: f64 = 1.05;
 /// Share by which a paced train's rate differs from the one at which it comes to the bucket.
 const PACED: f64 = 0.001;
