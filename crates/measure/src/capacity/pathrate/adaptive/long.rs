@@ -41,7 +41,7 @@ impl Adaptive {
         let spoiled = asked < SPOILED && sharp && !self.loaded && (none || says_little);
         let dry = !self.loaded && asked < SPOILED && ran_dry(session).is_some();
         let slower = if self.loaded {
-            (looks_early(session) || asked < FAST_LOOKS) && often_slower(session)
+            looks_early(session) && often_slower(session)
         } else {
             search.bent > 0 || ended_slower(session)
         };
@@ -392,8 +392,6 @@ const BUCKET_OCTETS: u64 = 1_200_000;
 const BUCKET_TRAINS: usize = 6;
 /// So many, where a train ended slower than what was found.
 const DOUBTED: usize = 3;
-/// The same on links where rounds come first.
-const FAST_LOOKS: usize = 2;
 /// As much as a bend loses at least.
 const SLOWER: f64 = 1.0 - LEAST_STEP;
 /// What makes a bucket beside others credible.
