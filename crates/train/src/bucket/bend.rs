@@ -144,6 +144,13 @@ pub(super) struct Point {
     pub(super) seq: u32,
 }
 
+impl Point {
+    /// From departure to arrival, less what the first packet took.
+    fn delay(&self) -> f64 {
+        self.time - self.departed
+    }
+}
+
 /// Reads a train; `None` if fewer than two packets arrived, or at once. `clock_step`: what the
 /// receiver's clock ticks by.
 pub fn course(report: &TrainReport, min_ratio: f64, clock_step: Duration) -> Option<Course> {
@@ -246,8 +253,10 @@ fn bend(report: &TrainReport, points: &[Point], min_ratio: f64, tick: f64) -> Op
     let (from, to) = (head.last()?, tail.last()?);
     let (sent_for, arrived_for) = (to.departed - from.departed, to.time - from.time);
     let left = leaving(head);
-    let standing = sustained / 8.0 * least_wait(head, tail);
-    let pushed_back = standing >= STANDING * packet || is_held_up(head, tail, 8.0 * packet / left);
+    let base = least_delay(head);
+    // A queue that, once it had grown, never drained.
+    let standing = sustained / 8.0 * (least_delay(&tail[tail.len() / 2..]) - base).max(0.0);
+    let pushed_back = standing >= STANDING * packet || is_held_up(tail, base, 8.0 * packet / left);
     // Unless it left faster than it arrived, the train bent at the sender; but one that has to wait
     // for room in a queue, or while the shaper holds its last packet, leaves no faster than that.
     if !pushed_back && sent_for * min_ratio > arrived_for && lost * min_ratio < (min_ratio - 1.0) * sent {
@@ -271,12 +280,17 @@ fn bend(report: &TrainReport, points: &[Point], min_ratio: f64, tick: f64) -> Op
     if sustained * min_ratio > peak * ours {
         return None;
     }
+    let came = match sent_for > 0.0 {
+        _ if pushed_back => left,
+        true => 8.0 * sent / sent_for,
+        false => AT_ONCE,
+    };
     Some(Bend {
         peak_bps: peak,
         sustained_bps: sustained / ours,
         depth_octets: depth / ours,
         ours,
-        sent_bps: if pushed_back { peak.min(left) } else { peak.min(8.0 * sent / sent_for.max(1e-9)) },
+        sent_bps: peak.min(came),
         steady: steady && !at_once,
         before: head.len(),
         after: tail.len(),
@@ -323,26 +337,23 @@ fn unequal(tail: &[Point]) -> bool {
     off * 50 > tail.len()
 }
 
-/// The least time that any packet well behind the bend waited longer than the quickest before it,
-/// seconds: a queue that, once it had grown, never drained.
-fn least_wait(head: &[Point], tail: &[Point]) -> f64 {
-    let least = |part: &[Point]| part.iter().map(|point| point.time - point.departed).fold(f64::INFINITY, f64::min);
-    (least(&tail[tail.len() / 2..]) - least(head)).max(0.0)
+/// The least delay of these packets, seconds, with the unknown offset that all have.
+fn least_delay(part: &[Point]) -> f64 {
+    part.iter().map(Point::delay).fold(f64::INFINITY, f64::min)
 }
 
 /// Whether the sender paused behind the bend because of the packet before: a shaper on the same
 /// machine, or on the way out of it, holds the processor while it holds a packet. Of a sender that
-/// pauses by itself the packet before has long gone. `gap`: seconds between packets at the head.
-fn is_held_up(head: &[Point], tail: &[Point], gap: f64) -> bool {
-    let wait = |point: &Point| point.time - point.departed;
-    let base = head.iter().map(wait).fold(f64::INFINITY, f64::min);
+/// pauses by itself the packet before has long gone. `base`: delay of a packet that waited for
+/// nothing, `gap`: time between packets at the head, both in seconds.
+fn is_held_up(tail: &[Point], base: f64, gap: f64) -> bool {
     let (Some(first), Some(last)) = (tail.first(), tail.last()) else { return false };
     let (mut pauses, mut explained) = (0.0, 0.0);
     for two in tail.windows(2) {
         let pause = two[1].departed - two[0].departed - gap;
         if pause > gap {
             pauses += pause;
-            explained += (wait(&two[0]) - base).clamp(0.0, pause);
+            explained += (two[0].delay() - base).clamp(0.0, pause);
         }
     }
     2.0 * pauses > last.departed - first.departed && 2.0 * explained > pauses

@@ -46,9 +46,11 @@ pub(super) fn credible(session: &MethodRun, turning_point: &TurningPoint) -> boo
     needed_trains(session, turning_point).is_some_and(|trains| turning_point.trains >= trains)
 }
 
-/// Whether nothing but more trains that bend alike is missing to this bucket.
-pub(super) fn lacks_trains(session: &MethodRun, turning_point: &TurningPoint) -> bool {
-    needed_trains(session, turning_point).is_some_and(|trains| turning_point.trains < trains)
+/// Whether nothing but more trains that bend alike is missing to the bucket that some show.
+pub(super) fn lacks_trains(session: &MethodRun, evidence: &BucketEvidence) -> bool {
+    evidence
+        .turning_point
+        .is_some_and(|found| needed_trains(session, &found).is_some_and(|trains| found.trains < trains))
 }
 
 /// Trains that must bend alike before this is a bucket; `None` if no number of them makes it one.

@@ -25,7 +25,7 @@ impl Adaptive {
             let known = turning_point.pace != Pace::Uneven || !turning_point.uneven || !self.loaded;
             turning_point.trains >= enough && known && !buckets::slowed_further(session, &turning_point)
         });
-        let doubt = asked < DOUBTED && (doubts(session, &search) || lacks_trains(session, &search));
+        let doubt = asked < DOUBTED && (doubts(session, &search) || buckets::lacks_trains(session, &search));
         let reach = match self.loaded {
             true if doubt => most_loaded_octets(session),
             true => loaded_reach_octets(session),
@@ -74,7 +74,7 @@ impl Adaptive {
         let looked = session.courses.iter().any(|course| course.octets >= least);
         let none = (!looked || often_slower(session)) && (fast || settled::shows_shaper(session));
         let search = buckets::search(session);
-        if none || doubts(session, &search) || lacks_trains(session, &search) {
+        if none || doubts(session, &search) || buckets::lacks_trains(session, &search) {
             self.loaded = true;
             self.bucket(session, 0);
         }
@@ -289,11 +289,6 @@ fn doubts(session: &MethodRun, search: &BucketEvidence) -> bool {
     let alone = looks_early(session) && session.of(Phase::PacedBucket).count() == 1;
     let slower = buckets::may_go_on_slower(session, rate) || (alone && buckets::may_bend_further(session, rate));
     slower && !buckets::go_on_alike(session)
-}
-
-/// Whether trains agree on a bucket, but too few of them.
-fn lacks_trains(session: &MethodRun, search: &BucketEvidence) -> bool {
-    search.turning_point.is_some_and(|found| buckets::lacks_trains(session, &found))
 }
 
 /// The rate at which full packets follow one another so far, IP layer, bit/s.
