@@ -36,7 +36,7 @@ pub struct Course {
 /// How the later half of a train went on.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Later {
-    /// Rate of the train's first quarter, bit/s.
+    /// Rate of the train's first quarter, bit/s, if packets with nobody between are counted alone.
     pub began_bps: f64,
     /// Rate of a later quarter, bit/s: the bucket's, if it was empty by then, [`Later::ours`] of
     /// which the train got.
@@ -270,14 +270,19 @@ fn bend(report: &TrainReport, points: &[Point], min_ratio: f64, tick: f64) -> Op
     // What a policer lets through keeps the sender's distances, what a full queue does the
     // bucket's.
     let dropped = lost > 0.0 && super::policer(lost_share, queued, depth);
-    let (share, steady) = share(tail, sustained, tick);
+    // The same distances before the bend say how fast the train came without others.
+    let alone = peak / ends::share(head, peak, tick).0;
+    let (share, steady) = match (share(tail, sustained, tick), ends::share(tail, sustained, tick)) {
+        ((_, false), (late, Pace::Late)) if sustained * min_ratio <= alone * late => (late, false),
+        (known, _) => known,
+    };
     // Nobody knows the distance that a link faster than the sender would keep. And packets that
     // follow one another as before the bend are those that a timer let go at once, or have others
     // between on a link that is no bucket: trains of that kind seldom bend alike.
-    let at_once = tail.len() >= LONG_TAIL && sustained * min_ratio > peak * share;
+    let at_once = tail.len() >= LONG_TAIL && sustained * min_ratio > peak.max(alone) * share;
     let unknown = dropped || at_once || (pushed_back && sustained / share > NO_FASTER * leaving(tail));
     let ours = if unknown { 1.0 } else { share };
-    if sustained * min_ratio > peak * ours {
+    if sustained * min_ratio > peak.max(alone) * ours {
         return None;
     }
     let came = match sent_for > 0.0 {
@@ -286,7 +291,7 @@ fn bend(report: &TrainReport, points: &[Point], min_ratio: f64, tick: f64) -> Op
         false => AT_ONCE,
     };
     Some(Bend {
-        peak_bps: peak,
+        peak_bps: if ours < 1.0 { peak.max(alone) } else { peak },
         sustained_bps: sustained / ours,
         depth_octets: depth / ours,
         ours,

@@ -25,7 +25,9 @@ pub(super) fn later(points: &[Point], tick: f64) -> Option<Later> {
         let (first, last) = (part.first()?, part.last()?);
         (last.time > first.time).then(|| 8.0 * (last.octets - first.octets) / (last.time - first.time))
     };
-    let began_bps = rate(&points[..quarter])?;
+    let first = &points[..quarter];
+    let began_bps = rate(first)?;
+    let (began_ours, _) = share(first, began_bps, tick);
     let of = |begin: usize| {
         let part = &points[begin..begin + quarter];
         let rate_bps = rate(part)?;
@@ -34,6 +36,8 @@ pub(super) fn later(points: &[Point], tick: f64) -> Option<Later> {
             (ours, _) if rate_bps / ours > NO_FASTER * leaving(part) => (1.0, Pace::Uneven),
             known => known,
         };
+        // Without others, if that is known of both.
+        let began_bps = if pace == Pace::Uneven { began_bps } else { began_bps / began_ours };
         Some(Later { began_bps, rate_bps: rate_bps / ours, ours, pace })
     };
     let last = points.len() - quarter;
@@ -44,7 +48,7 @@ pub(super) fn later(points: &[Point], tick: f64) -> Option<Later> {
 
 /// The train's share of what a backlogged link or bucket let through, 0..1, and whether it is
 /// known. A distance that is a `tick` of the clock off the mean is rounding.
-fn share(part: &[Point], mean_bps: f64, tick: f64) -> (f64, Pace) {
+pub(super) fn share(part: &[Point], mean_bps: f64, tick: f64) -> (f64, Pace) {
     let [.., before, last] = part else { return (1.0, Pace::Uneven) };
     let Some((gap, pace)) = distance(&neighbours_gaps(part), part.len()) else { return (1.0, Pace::Uneven) };
     let mean = 8.0 * (last.octets - before.octets) / mean_bps;
