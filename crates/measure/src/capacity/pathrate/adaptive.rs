@@ -14,7 +14,7 @@ use narrows_units::BitRate;
 
 use super::sample::{Flaw, Phase, Sample};
 use super::session::{Acceptance, MethodRun};
-use super::{Last, Request, batches, modes, quick};
+use super::{Last, Request, batches, buckets, modes, quick, settled};
 
 /// Where the run stands.
 #[derive(Debug, Clone)]
@@ -138,8 +138,8 @@ impl Adaptive {
             }
             Closing::Look | Closing::Behind => {
                 self.closing = Closing::Behind;
-                // Long trains have told already what these would.
-                if session.of(Phase::Settle).next().is_none() {
+                // Of a bucket of a few packets long trains have told already what these would.
+                if session.of(Phase::Settle).next().is_none() || buckets::found_deep(session) {
                     self.behind(session);
                 }
             }
@@ -242,6 +242,9 @@ impl Adaptive {
             }
         } else if session.of(Phase::Check).next().is_some() {
             self.round(session, 0);
+        } else if shows_shaper(session) {
+            // Pairs that pass a bucket at once say nothing; one long train tells the rate.
+            self.stage = Stage::Over;
         } else if done < CHECKS {
             self.search(session, done);
         } else if open * 2 > samples {
@@ -427,6 +430,12 @@ fn may_be_a_buckets(session: &MethodRun) -> bool {
         && !looked
         && session.narrow_is_loaded(1) != Some(false)
         && modes::may_be_a_buckets(session, None)
+}
+
+/// Whether short trains began as behind a shaper's small bucket, and none was looked for.
+fn shows_shaper(session: &MethodRun) -> bool {
+    let looked = session.of(Phase::PacedBucket).next().is_some() || session.of(Phase::Bucket).next().is_some();
+    looks_early(session) && !looked && settled::shows_shaper(session)
 }
 
 /// Whether a look for a bucket may come before the last rounds.

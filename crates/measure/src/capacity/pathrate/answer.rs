@@ -69,6 +69,9 @@ fn answer(session: &MethodRun) -> Result<Estimate, Reason> {
     {
         return Ok(uncertain(estimate.caveat(Caveat::NotConverged)));
     }
+    if session.params.preset == Preset::Adaptive {
+        estimate = settled::or_as_long(session, estimate);
+    }
     // Of a bucket deeper than the longest train nothing is known.
     if search.excluded_octets < EXCLUDED {
         estimate.confidence = estimate.confidence.min(Confidence::Medium);
@@ -125,6 +128,12 @@ pub(super) fn is_bare(session: &MethodRun) -> bool {
         Ok(estimate) => is_bound_of_path(&estimate),
         Err(reason) => reason == Reason::NoAgreement,
     }
+}
+
+/// The value that what there is so far names if no bucket bends it, IP layer, bit/s.
+pub(super) fn named(session: &MethodRun) -> Option<f64> {
+    let value = without_bucket(session).ok().filter(|found| found.verdict() == BoundKind::Estimated)?;
+    value.rate().map(|rate| rate.value.as_f64())
 }
 
 fn is_bound_of_path(estimate: &Estimate) -> bool {

@@ -41,6 +41,11 @@ pub(super) fn found(session: &MethodRun) -> Option<TurningPoint> {
     search(session).turning_point.filter(|turning_point| credible(session, turning_point))
 }
 
+/// Whether trains show one of more than a few packets.
+pub(super) fn found_deep(session: &MethodRun) -> bool {
+    found(session).is_some_and(|found| found.depth_octets > FEW_PACKETS * u64::from(session.full_size()))
+}
+
 /// Other traffic bends trains as well, but not several of them at one place, and to an even pace.
 pub(super) fn credible(session: &MethodRun, turning_point: &TurningPoint) -> bool {
     needed_trains(session, turning_point).is_some_and(|trains| turning_point.trains >= trains)
@@ -101,11 +106,12 @@ fn ended_below(session: &MethodRun, rate: f64, share: f64) -> usize {
 
 /// Whether a train that may come at `rate` bit/s ended as behind an emptied bucket. A link of any
 /// rate that others share lets one go on at half of that, but it slows it from the first packet on.
-pub(super) fn ended_as_emptied(later: &Later, rate: f64) -> bool {
+/// A train with nobody between its packets is no slower than a shaper's peak.
+pub(super) fn ended_as_emptied(later: &Later, rate: f64, shaper: bool) -> bool {
     let least = match (later.is_straight(), later.keeps_pace()) {
-        (true, true) => SHARED,
+        (true, true) if !shaper => SHARED,
+        (_, true) => SUSTAINED_BELOW,
         (true, false) => SHARED_TWICE,
-        (false, true) => SUSTAINED_BELOW,
         (false, false) => BESIDE_CROSS_TRAFFIC.0,
     };
     later.rate_bps < least * rate
@@ -113,8 +119,16 @@ pub(super) fn ended_as_emptied(later: &Later, rate: f64) -> bool {
 
 /// Whether any long train ended slower than this bucket, or the link, lets it.
 pub(super) fn may_go_on_slower(session: &MethodRun, rate: f64) -> bool {
-    let ended = |later: &Later| later.keeps_pace() && ended_as_emptied(later, rate);
+    let shaper = settled::shows_shaper(session);
+    let ended = |later: &Later| later.keeps_pace() && ended_as_emptied(later, rate, shaper);
     long(session).any(|course| course.later.as_ref().is_some_and(ended))
+}
+
+/// Whether any of the longest trains began faster than it went on, at less than half of `rate`
+/// bit/s: traffic at random leaves a train more than that.
+pub(super) fn halved(session: &MethodRun, rate: f64) -> bool {
+    let halved = |later: Later| !later.is_straight() && later.rate_bps < SHARED * rate;
+    longest(session).into_iter().any(|course| course.later.is_some_and(halved))
 }
 
 /// Whether any long train bent to less than that. Others' bursts bend one as well.
@@ -128,7 +142,10 @@ pub(super) fn go_on_alike(session: &MethodRun) -> bool {
     let later: Vec<Later> = long(session).filter_map(|course| course.later).collect();
     let rates = later.iter().map(|later| later.rate_bps);
     let (least, most) = rates.fold((f64::INFINITY, 0.0f64), |(least, most), rate| (least.min(rate), most.max(rate)));
-    later.len() > 2 && later.iter().all(Later::is_straight) && most <= (1.0 + LIKE_OTHERS) * least
+    let bent = |bend: Bend| bend.after >= LEAST_AFTER && bend.sustained_bps < SUSTAINED_BELOW * bend.peak_bps;
+    let bent =
+        settled::shows_shaper(session) && longest(session).into_iter().any(|course| course.bend.is_some_and(bent));
+    later.len() > 2 && !bent && later.iter().all(Later::is_straight) && most <= (1.0 + LIKE_OTHERS) * least
 }
 
 /// Trains that are long enough to tell of deep buckets.
@@ -210,7 +227,12 @@ pub(super) fn from_bucket(session: &MethodRun, turning_point: &TurningPoint, beh
     if turning_point.is_policer() {
         estimate = estimate.caveat(Caveat::Policed);
     }
-    if turning_point.trains < 3 || session.tally.reordered > 0 {
+    let half = (rate.as_f64() / turning_point.peak.as_f64() - SHARED).abs() < LIKE_OTHERS * SHARED;
+    if half {
+        // On a link twice as fast a packet of others between any two makes the same.
+        estimate.adjust(|rate: &mut Ranged<BitRate>| rate.high = rate.high.max(turning_point.peak));
+    }
+    if turning_point.trains < 3 || session.tally.reordered > 0 || half {
         estimate.confidence = Confidence::Low;
     }
     estimate
@@ -252,7 +274,7 @@ fn is_one_bucket(session: &MethodRun, turning_point: &TurningPoint) -> bool {
 
 /// Whether short trains agreed, and no rounds followed.
 pub(super) fn is_quiet(session: &MethodRun) -> bool {
-    session.of(Phase::Pairs).next().is_none()
+    session.of(Phase::Pairs).next().is_none() && !settled::shows_shaper(session)
 }
 
 /// The most that a bucket fills at of which trains got the rate found, bit/s. Where nothing shows

@@ -6,13 +6,15 @@
 //! and short trains are wrong in the same way in every train. Only the later part of long trains
 //! shows the rate.
 
+use super::buckets;
 use super::by_trains::uncertain;
 use super::mixed;
 use super::paced::{contradicts, likely_capacity};
-use super::rates::plain;
+use super::rates::{bit_rate, plain};
 use super::sample::{Phase, Sample};
 use super::session::MethodRun;
-use narrows_probe::outcome::{BoundKind, Caveat, Estimate, Limit, Reason};
+use narrows_probe::outcome::{BoundKind, Caveat, Estimate, Limit, Ranged, Reason};
+use narrows_train::bucket;
 use narrows_train::carried::Carried;
 use narrows_units::BitRate;
 
@@ -68,7 +70,8 @@ pub(super) fn corrected(session: &MethodRun, found: Result<Estimate, Reason>) ->
 /// say at which rate they go on.
 pub(super) fn wanted(session: &MethodRun) -> Option<usize> {
     let trains = later_parts(session);
-    if cluster(session, &trains).is_some() {
+    // Without rounds there are a few short trains only.
+    if session.of(Phase::Pairs).next().is_some() && cluster(session, &trains).is_some() {
         return None;
     }
     let gap_ns = behind_bucket(session, &trains)?;
@@ -81,18 +84,53 @@ pub(super) fn wanted(session: &MethodRun) -> Option<usize> {
 /// bucket. Of those nobody else's answer is right.
 fn settled(session: &MethodRun) -> Option<Settled> {
     let trains = later_parts(session);
-    cluster(session, &trains).or_else(|| {
+    let found = cluster(session, &trains).or_else(|| {
         let gap_ns = behind_bucket(session, &trains)?;
         let gaps: Vec<f64> = trains.iter().map(Later::gap_ns).collect();
         let error = 2.0 * DEVIATION * narrows_stat::mad(&gaps)? / gap_ns / (gaps.len() as f64).sqrt();
         let rate = rate(session, gap_ns);
         Some(Settled { rate, error: error * rate, bucket: true, agreed: false })
-    })
+    })?;
+    Some(with_longest(session, found).unwrap_or(found))
+}
+
+/// The mean with what the longest trains tell, which no traffic of others moves.
+fn with_longest(session: &MethodRun, found: Settled) -> Option<Settled> {
+    let long = long_without_others(session, session.ip_rate(found.rate))? / session.ip_rate(1.0);
+    let weight = |error: f64| error.powi(-2);
+    let (trains, longest) = (weight(found.error.max(KNOWN * found.rate)), weight(OWN_ERROR * long));
+    let rate = (trains * found.rate + longest * long) / (trains + longest);
+    found.bucket.then_some(Settled { rate, error: (trains + longest).sqrt().recip(), agreed: true, ..found })
+}
+
+/// The IP-layer rate, bit/s, at which the longest trains ended, where packets with nobody between
+/// keep one distance and it is near this one.
+fn long_without_others(session: &MethodRun, near: f64) -> Option<f64> {
+    let ends = buckets::longest(session).into_iter().filter_map(|course| course.later);
+    let rates = ends.filter(bucket::Later::keeps_pace).map(|later| later.rate_bps);
+    narrows_stat::median(&rates.filter(|rate| (rate / near - 1.0).abs() < NEAR).collect::<Vec<_>>())
+}
+
+/// A value whose interval leaves room for what the longest trains say.
+pub(super) fn or_as_long(session: &MethodRun, mut estimate: Estimate) -> Estimate {
+    let value = estimate.rate().filter(|rate| rate.verdict == BoundKind::Estimated);
+    let long = value.and_then(|rate| long_without_others(session, rate.value.as_f64())).and_then(bit_rate);
+    if let Some(long) = long {
+        estimate.adjust(|rate: &mut Ranged<BitRate>| {
+            (rate.low, rate.high) = (rate.low.min(long), rate.high.max(long));
+        });
+    }
+    estimate
 }
 
 /// Whether trains begin as behind a shaper's small bucket. A deeper one may be there as well.
 pub(super) fn shows_shaper(session: &MethodRun) -> bool {
-    settled(session).is_some_and(|settled| settled.bucket)
+    behind_small_bucket(session).is_some()
+}
+
+/// The wire rate at which trains go on, bit/s, where they begin as behind a shaper's small bucket.
+pub(super) fn behind_small_bucket(session: &MethodRun) -> Option<f64> {
+    settled(session).filter(|settled| settled.bucket).map(|settled| settled.rate)
 }
 
 /// The median gap of trains that begin as behind a bucket.
@@ -240,6 +278,10 @@ const WIDE: f64 = 0.05;
 const DEVIATION: f64 = 1.4826;
 /// Ours: of a packet's time.
 const TOGETHER: f64 = 0.5;
+/// Ours: what short trains beside others may be off by.
+const NEAR: f64 = 0.1;
+/// Ours: what a timer and others' small packets move that distance by.
+const OWN_ERROR: f64 = 0.02;
 /// Ours: of the trains. Others' traffic leaves most without a full bucket. Behind FIFO links it was
 /// 3 of 100 at most, in 720 simulated runs over nine paths (20 of 100 behind receivers that batch).
 const BEGIN: f64 = 0.1;
@@ -250,6 +292,6 @@ const AGAIN: f64 = 0.15;
 /// Ours: a timer moves a train of 6 ms by less than a hundredth.
 const LASTS_NS: f64 = 6e6;
 const LEAST_PACKETS: usize = 24;
-pub(super) const TRAINS: usize = 4;
+pub(super) const TRAINS: usize = 3;
 /// Ours: what timers of a bucket and stamps move a long train's rate by.
 const KNOWN: f64 = 0.01;

@@ -39,7 +39,9 @@ impl Adaptive {
         // Stamps that blur each train would spoil the next as well.
         let sharp = wire_rate(session).is_some_and(|wire| !by_trains::blurred(session, wire));
         let spoiled = asked < SPOILED && sharp && !self.loaded && (none || says_little);
-        let dry = !self.loaded && asked < SPOILED && ran_dry(session).is_some();
+        // Beside others the bucket may be as empty again, unless trains just before did it.
+        let refills = !self.loaded || session.of(Phase::Settle).next().is_some();
+        let dry = refills && asked < SPOILED && ran_dry(session).is_some();
         let slower = if self.loaded {
             looks_early(session) && often_slower(session)
         } else {
@@ -56,7 +58,9 @@ impl Adaptive {
         }
         self.stage = Stage::Bucket(asked + 1);
         let most = paced_cap_of(session, BUCKET_OCTETS);
-        let wire = wire_rate(session).filter(|_| self.loaded);
+        // A bucket's peak lets all through that a little more than its rate brings.
+        let pace = if settled::shows_shaper(session) { ABOVE_PEAK } else { 1.0 };
+        let wire = wire_rate(session).filter(|_| self.loaded).map(|wire| pace * wire);
         let paced = wire.is_some_and(|wire| self.paced(session, Phase::PacedBucket, wire, packets.min(most) - 1));
         // A sender that cannot pace it may still send it: without any long train nobody knows what
         // the path carries for long.
@@ -70,9 +74,10 @@ impl Adaptive {
     /// show a shaper's small bucket; or where what came so far leaves a doubt.
     pub(super) fn look_last(&mut self, session: &MethodRun) {
         let fast = trains_rate(session).is_some_and(|wire| wire > FAST_BPS);
-        let least = most_loaded_octets(session) as f64 / 2.0;
+        let shaper = settled::shows_shaper(session);
+        let least = most_loaded_octets(session) as f64 * if shaper { NEARLY } else { 0.5 };
         let looked = session.courses.iter().any(|course| course.octets >= least);
-        let none = (!looked || often_slower(session)) && (fast || settled::shows_shaper(session));
+        let none = (!looked || often_slower(session)) && (fast || shaper);
         let search = buckets::search(session);
         if none || doubts(session, &search) || buckets::lacks_trains(session, &search) {
             self.loaded = true;
@@ -264,8 +269,10 @@ fn reach_octets(session: &MethodRun) -> u64 {
 /// The same beside other traffic; less on links that are so fast that rounds come first.
 fn most_loaded_octets(session: &MethodRun) -> u64 {
     let wire = trains_rate(session).unwrap_or(0.0);
+    let shaper = settled::shows_shaper(session);
     match (wire > FAST_BPS, looks_early(session)) {
         (false, _) => SMALL_RUN_OCTETS / 2,
+        (true, true) if shaper => rounded(wire / 8e9 * DEEP_REACH_NS).clamp(FAST_REACH_OCTETS, DEEP_REACH_OCTETS),
         (true, true) => FAST_REACH_OCTETS.max(rounded(wire / 8e9 * LOADED_REACH_NS)),
         (true, false) => LAST_REACH_OCTETS,
     }
@@ -275,9 +282,9 @@ fn most_loaded_octets(session: &MethodRun) -> u64 {
 /// they may have emptied the bucket before it.
 pub(super) fn loaded_reach_octets(session: &MethodRun) -> u64 {
     let most = most_loaded_octets(session);
-    let bends = buckets::long(session).filter_map(|course| course.bend);
-    let shown = bends.map(|bend| bend_octets(&bend)).reduce(f64::max);
-    let shown = shown.filter(|_| buckets::long(session).count() > 1);
+    let looked = || buckets::long(session).filter(|course| course.octets >= most as f64 / 2.0);
+    let shown = looked().filter_map(|course| course.bend).map(|bend| bend_octets(&bend)).reduce(f64::max);
+    let shown = shown.filter(|_| looked().count() > 1);
     shown.map_or(most, |shown| rounded(shown).max(SMALL_RUN_OCTETS / 2).min(most))
 }
 
@@ -288,7 +295,8 @@ fn doubts(session: &MethodRun, search: &BucketEvidence) -> bool {
     let rate = found.or_else(|| ip_rate(session)).unwrap_or(0.0);
     let alone = looks_early(session) && session.of(Phase::PacedBucket).count() == 1;
     let slower = buckets::may_go_on_slower(session, rate) || (alone && buckets::may_bend_further(session, rate));
-    slower && !buckets::go_on_alike(session)
+    let halved = |rate| !looks_early(session) && buckets::halved(session, rate);
+    (slower || found.or_else(|| answer::named(session)).is_some_and(halved)) && !buckets::go_on_alike(session)
 }
 
 /// The rate at which full packets follow one another so far, IP layer, bit/s.
@@ -300,7 +308,8 @@ fn ip_rate(session: &MethodRun) -> Option<f64> {
 /// pushes pairs together, but not whole trains.
 fn trains_rate(session: &MethodRun) -> Option<f64> {
     let all = wire_rate(session)?;
-    Some(narrows_stat::median(&session.rates(Phase::Trains)).map_or(all, |trains| trains.min(all)))
+    let trains = narrows_stat::median(&session.rates(Phase::Trains));
+    Some([trains, settled::behind_small_bucket(session)].into_iter().flatten().fold(all, f64::min))
 }
 
 /// Whether a train that looked for a bucket ended at less than trains went on at before, though it
@@ -316,9 +325,16 @@ fn ended_slower(session: &MethodRun) -> bool {
 fn ran_dry(session: &MethodRun) -> Option<&Course> {
     let last = session.courses.last().filter(|course| course.bend.is_none())?;
     let looked = |phase: Phase| session.of(phase).next().is_some();
-    let shorter = if looked(Phase::PacedBucket) { Phase::Check } else { Phase::Trains };
+    let shorter = match (looked(Phase::Settle), looked(Phase::PacedBucket)) {
+        (true, _) => Phase::Settle,
+        (false, true) => Phase::Check,
+        (false, false) => Phase::Trains,
+    };
     let rate = session.ip_rate(narrows_stat::median(&session.rates(shorter))?);
-    (buckets::is_long(last) && last.rate_bps < FAR_SLOWER * rate).then_some(last)
+    // What packets with nobody between say of the end is not the others' doing.
+    let known = last.later.is_some_and(|later| later.keeps_pace());
+    let below = if looked(Phase::Settle) && !known { SLOWER } else { FAR_SLOWER };
+    (buckets::is_long(last) && last.rate_bps < below * rate).then_some(last)
 }
 
 /// Whether a train ended as fast as others show the link to be.
@@ -334,10 +350,13 @@ fn often_slower(session: &MethodRun) -> bool {
     if buckets::go_on_alike(session) {
         return false;
     }
+    // Behind a shaper's small bucket there is hardly ever another link that others load.
+    let shaper = settled::shows_shaper(session);
+    let below = if shaper { SLOWER } else { FAR_SLOWER };
     let (slower, all) = buckets::longest(session).into_iter().fold((0, 0), |(slower, all), course| {
-        let bent = course.bend.is_some_and(|bend| bend.sustained_bps < FAR_SLOWER * bend.peak_bps);
+        let bent = course.bend.is_some_and(|bend| bend.sustained_bps < below * bend.peak_bps);
         let came = course.departure_bps.min(rate);
-        let ended = course.later.is_some_and(|later| buckets::ended_as_emptied(&later, came));
+        let ended = course.later.is_some_and(|later| buckets::ended_as_emptied(&later, came, shaper));
         (slower + usize::from(bent || ended), all + 1)
     });
     all > 0 && slower * 2 >= all
@@ -378,6 +397,11 @@ const LAST_REACH_OCTETS: u64 = 320_000;
 const LOADED_REACH_NS: f64 = 20e6;
 /// A fifth of it, less the packets behind the bend, is more than 90 kB.
 const FAST_REACH_OCTETS: u64 = 480_000;
+const DEEP_REACH_OCTETS: u64 = 960_000;
+const DEEP_REACH_NS: f64 = 50e6;
+const ABOVE_PEAK: f64 = 1.05;
+/// Less by what a full queue drops.
+const NEARLY: f64 = 0.9;
 /// Share of the peak that a bend loses at least, for the length of what follows.
 const LEAST_STEP: f64 = 0.1;
 const LONGEST_REACH_NS: f64 = 1e9;
