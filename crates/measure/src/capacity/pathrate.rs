@@ -15,6 +15,7 @@ mod gaps;
 mod hosts;
 mod least_delay;
 mod limits;
+mod long_trains;
 mod mixed;
 mod modes;
 mod paced;

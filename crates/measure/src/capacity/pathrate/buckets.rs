@@ -4,6 +4,7 @@ use narrows_units::{BitRate, Metric, Octets};
 
 use super::batches;
 use super::by_trains::uncertain;
+use super::long_trains::{self, longest};
 use super::params::Preset;
 use super::rates::bit_rate;
 use super::sample::Phase;
@@ -84,7 +85,7 @@ fn is_of_two_links(session: &MethodRun, turning_point: &TurningPoint) -> bool {
 pub(super) fn slowed_further(session: &MethodRun, turning_point: &TurningPoint) -> bool {
     let rate = turning_point.sustained.as_f64();
     let ended = ended_below(session, rate, BESIDE_CROSS_TRAFFIC.0);
-    slowed(session, rate).count() * OUTWEIGHED > turning_point.trains || ended * 2 > long(session).count()
+    slowed(session, rate).count() * OUTWEIGHED > turning_point.trains || ended * 2 > long_trains::all(session).count()
 }
 
 /// How long trains went on that came at far less than `rate` bit/s in the end.
@@ -94,14 +95,14 @@ fn slowed(session: &MethodRun, rate: f64) -> impl Iterator<Item = Bend> {
 
 /// How long trains went on that bent to less than `most` bit/s.
 fn bent_below(session: &MethodRun, most: f64) -> impl Iterator<Item = Bend> {
-    let bends = long(session).filter_map(|course| course.bend);
+    let bends = long_trains::all(session).filter_map(|course| course.bend);
     bends.filter(move |bend| bend.after >= LEAST_AFTER && bend.sustained_bps < most)
 }
 
 /// Long trains that ended at less than this share of `rate` bit/s, at an even pace.
 fn ended_below(session: &MethodRun, rate: f64, share: f64) -> usize {
     let ended = |later: &Later| later.keeps_pace() && later.rate_bps < share * rate;
-    long(session).filter(|course| course.later.as_ref().is_some_and(ended)).count()
+    long_trains::all(session).filter(|course| course.later.as_ref().is_some_and(ended)).count()
 }
 
 /// Whether a train that may come at `rate` bit/s ended as behind an emptied bucket. A link of any
@@ -121,7 +122,7 @@ pub(super) fn ended_as_emptied(later: &Later, rate: f64, shaper: bool) -> bool {
 pub(super) fn may_go_on_slower(session: &MethodRun, rate: f64) -> bool {
     let shaper = settled::shows_shaper(session);
     let ended = |later: &Later| later.keeps_pace() && ended_as_emptied(later, rate, shaper);
-    long(session).any(|course| course.later.as_ref().is_some_and(ended))
+    long_trains::all(session).any(|course| course.later.as_ref().is_some_and(ended))
 }
 
 /// Whether any of the longest trains began faster than it went on, at less than half of `rate`
@@ -139,29 +140,13 @@ pub(super) fn may_bend_further(session: &MethodRun, rate: f64) -> bool {
 /// Whether long trains all went on as they began, and alike: longer ones are no slower. Earlier
 /// trains may have emptied a bucket before each of two.
 pub(super) fn go_on_alike(session: &MethodRun) -> bool {
-    let later: Vec<Later> = long(session).filter_map(|course| course.later).collect();
+    let later: Vec<Later> = long_trains::all(session).filter_map(|course| course.later).collect();
     let rates = later.iter().map(|later| later.rate_bps);
     let (least, most) = rates.fold((f64::INFINITY, 0.0f64), |(least, most), rate| (least.min(rate), most.max(rate)));
     let bent = |bend: Bend| bend.after >= LEAST_AFTER && bend.sustained_bps < SUSTAINED_BELOW * bend.peak_bps;
     let bent =
         settled::shows_shaper(session) && longest(session).into_iter().any(|course| course.bend.is_some_and(bent));
     later.len() > 2 && !bent && later.iter().all(Later::is_straight) && most <= (1.0 + LIKE_OTHERS) * least
-}
-
-/// Trains that are long enough to tell of deep buckets.
-pub(super) fn long(session: &MethodRun) -> impl Iterator<Item = &Course> {
-    session.courses.iter().filter(|course| is_long(course))
-}
-
-/// Of the long trains those that are at least half as long as the longest: a bucket may let shorter
-/// ones through at once.
-pub(super) fn longest(session: &MethodRun) -> Vec<&Course> {
-    let most = long(session).map(|course| course.octets).fold(0.0, f64::max);
-    long(session).filter(|course| course.octets * 2.0 >= most).collect()
-}
-
-pub(super) fn is_long(course: &Course) -> bool {
-    course.octets >= LONG_OCTETS
 }
 
 /// The estimate, or, where half of the long trains went on at far less, the least that they did:
@@ -317,8 +302,6 @@ pub(super) fn kept_up(session: &MethodRun, mut estimate: Estimate, deeper_than_o
 
 /// Ours: packets of a bucket that later parts of trains have left behind.
 const FEW_PACKETS: u64 = 10;
-/// Ours: a quarter of what a train that looks for a bucket has on fast links.
-const LONG_OCTETS: f64 = 120e3;
 /// Ours: trains that agree, for each that a burst of others may have slowed.
 const OUTWEIGHED: usize = 4;
 /// Ours: one long train that ends slower may have met a burst.

@@ -6,8 +6,8 @@
 //! and short trains are wrong in the same way in every train. Only the later part of long trains
 //! shows the rate.
 
-use super::buckets;
 use super::by_trains::uncertain;
+use super::long_trains;
 use super::mixed;
 use super::paced::{contradicts, likely_capacity};
 use super::rates::{bit_rate, plain};
@@ -106,7 +106,7 @@ fn with_longest(session: &MethodRun, found: Settled) -> Option<Settled> {
 /// The IP-layer rate, bit/s, at which the longest trains ended, where packets with nobody between
 /// keep one distance and it is near this one.
 fn long_without_others(session: &MethodRun, near: f64) -> Option<f64> {
-    let ends = buckets::longest(session).into_iter().filter_map(|course| course.later);
+    let ends = long_trains::longest(session).into_iter().filter_map(|course| course.later);
     let rates = ends.filter(bucket::Later::keeps_pace).map(|later| later.rate_bps);
     narrows_stat::median(&rates.filter(|rate| (rate / near - 1.0).abs() < NEAR).collect::<Vec<_>>())
 }

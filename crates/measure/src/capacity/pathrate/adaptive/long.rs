@@ -11,7 +11,9 @@ use super::{
 };
 use crate::capacity::pathrate::sample::Phase;
 use crate::capacity::pathrate::session::MethodRun;
-use crate::capacity::pathrate::{Request, answer, batches, behind, buckets, by_trains, hosts, settled, three_rates};
+use crate::capacity::pathrate::{
+    Request, answer, batches, behind, buckets, by_trains, hosts, long_trains, settled, three_rates,
+};
 
 impl Adaptive {
     /// A train as long as may be: one that stays straight excludes buckets up to its length, one
@@ -114,7 +116,7 @@ impl Adaptive {
     /// out of the bucket, too.
     pub(in super::super) fn pause(session: &MethodRun, request: Request) -> Duration {
         // Behind a train that no bucket bent the next one goes on emptying what may be there.
-        if session.courses.last().is_some_and(|last| buckets::is_long(last) && ended_fast(session, last)) {
+        if session.courses.last().is_some_and(|last| long_trains::is_long(last) && ended_fast(session, last)) {
             return Duration::ZERO;
         }
         let bent: Vec<_> = session.courses.iter().filter_map(|course| Some((course, course.bend?))).collect();
@@ -251,7 +253,7 @@ fn reach_octets(session: &MethodRun) -> u64 {
     let octets_per_ns = f64::from(session.full_size()) / packet_ns;
     let fast = octets_per_ns * 8e9 > FAST_BPS;
     // Short trains tell of small buckets; a deeper one may be there as well.
-    let known = !fast || buckets::long(session).next().is_some();
+    let known = !fast || long_trains::all(session).next().is_some();
     let bent = known && buckets::search(session).bent > 0;
     if !bent && !fast {
         let left = SMALL_RUN_OCTETS.saturating_sub(session.tally.octets);
@@ -282,7 +284,7 @@ fn most_loaded_octets(session: &MethodRun) -> u64 {
 /// they may have emptied the bucket before it.
 pub(super) fn loaded_reach_octets(session: &MethodRun) -> u64 {
     let most = most_loaded_octets(session);
-    let looked = || buckets::long(session).filter(|course| course.octets >= most as f64 / 2.0);
+    let looked = || long_trains::all(session).filter(|course| course.octets >= most as f64 / 2.0);
     let shown = looked().filter_map(|course| course.bend).map(|bend| bend_octets(&bend)).reduce(f64::max);
     let shown = shown.filter(|_| looked().count() > 1);
     shown.map_or(most, |shown| rounded(shown).max(SMALL_RUN_OCTETS / 2).min(most))
@@ -334,7 +336,7 @@ fn ran_dry(session: &MethodRun) -> Option<&Course> {
     // What packets with nobody between say of the end is not the others' doing.
     let known = last.later.is_some_and(|later| later.keeps_pace());
     let below = if looked(Phase::Settle) && !known { SLOWER } else { FAR_SLOWER };
-    (buckets::is_long(last) && last.rate_bps < below * rate).then_some(last)
+    (long_trains::is_long(last) && last.rate_bps < below * rate).then_some(last)
 }
 
 /// Whether a train ended as fast as others show the link to be.
@@ -353,7 +355,7 @@ fn often_slower(session: &MethodRun) -> bool {
     // Behind a shaper's small bucket there is hardly ever another link that others load.
     let shaper = settled::shows_shaper(session);
     let below = if shaper { SLOWER } else { FAR_SLOWER };
-    let (slower, all) = buckets::longest(session).into_iter().fold((0, 0), |(slower, all), course| {
+    let (slower, all) = long_trains::longest(session).into_iter().fold((0, 0), |(slower, all), course| {
         let bent = course.bend.is_some_and(|bend| bend.sustained_bps < below * bend.peak_bps);
         let came = course.departure_bps.min(rate);
         let ended = course.later.is_some_and(|later| buckets::ended_as_emptied(&later, came, shaper));
