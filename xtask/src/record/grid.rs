@@ -79,14 +79,14 @@ pub(super) const AVAILABLE: Grid = Grid {
 
 pub(super) const SHAPERS: Grid = Grid {
     title: "# Capacity behind the shapers of a kernel, between ideal and measured hosts",
-    about: "`plans/kernel-shapers.toml`: 15 to 500 Mbit/s, with and without a peak rate, idle and beside five kinds of traffic. \
+    about: "`plans/kernel-shapers.toml`: 2 to 500 Mbit/s, with and without a peak rate, idle and beside five kinds of traffic. \
             Names read rate-bucket-peak-traffic-share.",
     relative: "Errors are shares of the capacity.",
     named: None,
     plan: "plans/kernel-shapers.toml",
     parts: &[(&[], 1)],
     levels: &[
-        ("rate", 0, &["15", "25", "45", "50", "80", "100", "120", "150", "300", "500"]),
+        ("rate", 0, &["2", "5", "8", "10", "12", "15", "25", "45", "50", "80", "100", "120", "150", "300", "500"]),
         ("peak rate", 2, &["none", "60", "100", "120", "185", "200"]),
         ("traffic", 3, &["none", "cbr", "poisson", "timer", "bursts"]),
     ],
