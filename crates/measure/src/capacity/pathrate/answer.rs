@@ -89,14 +89,15 @@ fn without_bucket(session: &MethodRun) -> Result<Estimate, Reason> {
         return three_rates::estimate(session).filter(|_| bare).unwrap_or(Ok(found));
     }
     if session.too_fast.len() > session.samples.len() {
-        return receiver_bound(session, session.too_fast.iter());
+        return receiver_bound(session, session.too_fast.iter()).map(|bound| settled::no_more(session, bound));
     }
     // Those that came slower may owe that to other traffic; all together are no more than the
     // path's.
     if session.too_fast.len() * TOO_FAST_SHARE > session.samples.len() {
         // Delays that wander push short trains together as well.
         let bound = receiver_bound(session, session.too_fast.iter().chain(session.bursts()))?;
-        return Ok(most_carried(session).into_iter().fold(bound, |bound, most| no_more_than(most, bound)));
+        let bound = most_carried(session).into_iter().fold(bound, |bound, most| no_more_than(most, bound));
+        return Ok(settled::no_more(session, bound));
     }
     if session.samples.is_empty() {
         return Err(nothing_came(session));

@@ -7,6 +7,7 @@
 //! shows the rate.
 
 use super::by_trains::uncertain;
+use super::limits::no_more_than;
 use super::long_trains;
 use super::mixed;
 use super::paced::{contradicts, likely_capacity};
@@ -109,6 +110,14 @@ fn long_without_others(session: &MethodRun, near: f64) -> Option<f64> {
     let ends = long_trains::longest(session).into_iter().filter_map(|course| course.later);
     let rates = ends.filter(bucket::Later::keeps_pace).map(|later| later.rate_bps);
     narrows_stat::median(&rates.filter(|rate| (rate / near - 1.0).abs() < NEAR).collect::<Vec<_>>())
+}
+
+/// A bound that is no more than what trains went on at behind a shaper's small bucket: what it lets
+/// through at once makes short ones faster.
+pub(super) fn no_more(session: &MethodRun, bound: Estimate) -> Estimate {
+    let settled = settled(session).filter(|settled| settled.bucket);
+    let most = settled.map(|settled| session.ip_rate(settled.rate - settled.error.max(KNOWN * settled.rate)));
+    most.into_iter().fold(bound, |bound, most| no_more_than(most, bound))
 }
 
 /// A value whose interval leaves room for what the longest trains say.
