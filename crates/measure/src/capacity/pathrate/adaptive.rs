@@ -136,6 +136,11 @@ impl Adaptive {
                 self.closing = Closing::Look;
                 self.look_last(session);
             }
+            // The rounds that the small bucket seemed to make needless.
+            Closing::Look if buckets::is_quickly_shaped(session) && !settled::is_borne_out(session) => {
+                self.closing = Closing::Open;
+                self.round(session, 0);
+            }
             Closing::Look | Closing::Behind => {
                 self.closing = Closing::Behind;
                 // Of a bucket of a few packets long trains have told already what these would.
@@ -443,10 +448,10 @@ fn looks_early(session: &MethodRun) -> bool {
     gap_ns(session, session.full_size()).unwrap_or(0.0) > EARLY_LOOK_NS
 }
 
-/// Octets after which no new round begins: a look for a bucket is paid for by one of them.
+/// Octets after which no new round begins: one of them, a train's at most, pays for a look.
 fn most_octets(session: &MethodRun) -> u64 {
     let looks = session.of(Phase::PacedBucket).next().is_some() || !looks_early(session);
-    session.params.max_octets.saturating_sub(if looks { ROUND_OCTETS } else { 0 })
+    session.params.max_octets.saturating_sub(if looks { TRAIN_OCTETS } else { 0 })
 }
 
 /// Time after which no new round begins, ns.
@@ -479,8 +484,6 @@ const CELL_STEP: u16 = 24;
 /// No new round after this time, or after so many packet times where they are long.
 const MOST_NS: f64 = 6.5e9;
 const MOST_PACKETS: f64 = 2.5e3;
-/// What a round has at most, trains and checks.
-const ROUND_OCTETS: u64 = TRAIN_OCTETS;
 const CHECK_PACKETS: usize = 12;
 const BLUR: f64 = 0.04;
 const LONGEST_SEEN: usize = 6;

@@ -262,6 +262,12 @@ pub(super) fn is_quiet(session: &MethodRun) -> bool {
     session.of(Phase::Pairs).next().is_none() && !settled::shows_shaper(session)
 }
 
+/// Whether no rounds came because short trains showed a shaper's small bucket, and no deeper one is
+/// found.
+pub(super) fn is_quickly_shaped(session: &MethodRun) -> bool {
+    session.of(Phase::Pairs).next().is_none() && settled::came_first(session) && !found_deep(session)
+}
+
 /// The most that a bucket fills at of which trains got the rate found, bit/s. Where nothing shows
 /// what others took of it, of a bucket `ρ` a train at `R` beside others at `X` got `ρ R / (R + X)`,
 /// and `X` is no more than `ρ`.

@@ -35,7 +35,9 @@ struct Settled {
 /// The estimate, or what long trains settled at where that contradicts it: no FIFO link carries the
 /// later part of a train faster than its capacity, and none lets two packets through at once.
 pub(super) fn corrected(session: &MethodRun, found: Result<Estimate, Reason>) -> Result<Estimate, Reason> {
-    let Some(settled) = settled(session) else { return found };
+    let Some(settled) = settled(session).filter(|_| !came_first(session) || is_borne_out(session)) else {
+        return found;
+    };
     let wire = |ip: BitRate| ip.as_f64() / session.ip_rate(1.0);
     let contradicted = match &found {
         Err(_) => settled.bucket,
@@ -110,6 +112,23 @@ fn long_without_others(session: &MethodRun, near: f64) -> Option<f64> {
     let ends = long_trains::longest(session).into_iter().filter_map(|course| course.later);
     let rates = ends.filter(bucket::Later::keeps_pace).map(|later| later.rate_bps);
     narrows_stat::median(&rates.filter(|rate| (rate / near - 1.0).abs() < NEAR).collect::<Vec<_>>())
+}
+
+/// Whether a long train bears out what trains show of a shaper's small bucket: it came at that
+/// rate, or would have without others. On links that others load at regular times short trains may
+/// begin as behind a bucket.
+pub(super) fn is_borne_out(session: &MethodRun) -> bool {
+    let Some(rate) = behind_small_bucket(session).map(|wire| session.ip_rate(wire)) else { return true };
+    let came = |course: &bucket::Course| course.rate_bps > (1.0 - NEAR) * rate;
+    let longest = long_trains::longest(session);
+    longest.is_empty() || long_without_others(session, rate).is_some() || longest.into_iter().any(came)
+}
+
+/// Whether long trains were sent because a few short ones began as behind a bucket, before any
+/// pairs.
+pub(super) fn came_first(session: &MethodRun) -> bool {
+    let first = |phase| session.samples.iter().position(|sample| sample.phase == phase);
+    first(Phase::Settle).is_some_and(|settled| first(Phase::Pairs).is_none_or(|pairs| settled < pairs))
 }
 
 /// A bound that is no more than what trains went on at behind a shaper's small bucket: what it lets
