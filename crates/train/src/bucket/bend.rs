@@ -36,7 +36,8 @@ pub struct Course {
 /// How the later half of a train went on.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Later {
-    /// Rate of the train's first quarter, bit/s, if packets with nobody between are counted alone.
+    /// Rate of the train's first quarter, bit/s: without others where the pace of the later one is
+    /// known, else what the train got.
     pub began_bps: f64,
     /// Rate of a later quarter, bit/s: the bucket's, if it was empty by then, [`Later::ours`] of
     /// which the train got.
@@ -279,10 +280,10 @@ fn bend(report: &TrainReport, points: &[Point], min_ratio: f64, tick: f64) -> Op
     // Nobody knows the distance that a link faster than the sender would keep. And packets that
     // follow one another as before the bend are those that a timer let go at once, or have others
     // between on a link that is no bucket: trains of that kind seldom bend alike.
-    let at_once = tail.len() >= LONG_TAIL && sustained * min_ratio > peak.max(alone) * share;
+    let at_once = tail.len() >= LONG_TAIL && sustained * min_ratio > alone * share;
     let unknown = dropped || at_once || (pushed_back && sustained / share > NO_FASTER * leaving(tail));
     let ours = if unknown { 1.0 } else { share };
-    if sustained * min_ratio > peak.max(alone) * ours {
+    if sustained * min_ratio > alone * ours {
         return None;
     }
     let came = match sent_for > 0.0 {
@@ -291,7 +292,7 @@ fn bend(report: &TrainReport, points: &[Point], min_ratio: f64, tick: f64) -> Op
         false => AT_ONCE,
     };
     Some(Bend {
-        peak_bps: if ours < 1.0 { peak.max(alone) } else { peak },
+        peak_bps: if ours < 1.0 { alone } else { peak },
         sustained_bps: sustained / ours,
         depth_octets: depth / ours,
         ours,

@@ -42,9 +42,14 @@ pub(super) fn found(session: &MethodRun) -> Option<TurningPoint> {
     search(session).turning_point.filter(|turning_point| credible(session, turning_point))
 }
 
+/// Whether it holds a few packets only.
+fn is_small(session: &MethodRun, turning_point: &TurningPoint) -> bool {
+    turning_point.depth_octets <= FEW_PACKETS * u64::from(session.full_size())
+}
+
 /// Whether trains show one of more than a few packets.
 pub(super) fn found_deep(session: &MethodRun) -> bool {
-    found(session).is_some_and(|found| found.depth_octets > FEW_PACKETS * u64::from(session.full_size()))
+    found(session).is_some_and(|found| !is_small(session, &found))
 }
 
 /// Other traffic bends trains as well, but not several of them at one place, and to an even pace.
@@ -76,8 +81,7 @@ fn needed_trains(session: &MethodRun, turning_point: &TurningPoint) -> Option<us
 /// Whether what looks like a bucket of a few packets is two loaded links in a row.
 fn is_of_two_links(session: &MethodRun, turning_point: &TurningPoint) -> bool {
     let wire = turning_point.sustained.as_f64() / session.ip_rate(1.0);
-    let few = turning_point.depth_octets <= FEW_PACKETS * u64::from(session.full_size());
-    few && settled::rate_between(session, wire).is_some()
+    is_small(session, turning_point) && settled::rate_between(session, wire).is_some()
 }
 
 /// Whether trains went on far slower than this bucket lets them, more than bursts explain: there
@@ -231,7 +235,7 @@ pub(super) fn or_at_same_rate(
     turning_point: &TurningPoint,
     other: Option<Estimate>,
 ) -> Estimate {
-    if turning_point.depth_octets > FEW_PACKETS * u64::from(session.full_size()) {
+    if !is_small(session, turning_point) {
         return bound;
     }
     let (low, high) = turning_point.sustained_range;

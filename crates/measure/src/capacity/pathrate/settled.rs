@@ -32,12 +32,18 @@ struct Settled {
     agreed: bool,
 }
 
+impl Settled {
+    /// Half of the interval, bit/s: timers and stamps leave some of it however well trains agree.
+    fn half(&self) -> f64 {
+        self.error.max(KNOWN * self.rate)
+    }
+}
+
 /// The estimate, or what long trains settled at where that contradicts it: no FIFO link carries the
 /// later part of a train faster than its capacity, and none lets two packets through at once.
 pub(super) fn corrected(session: &MethodRun, found: Result<Estimate, Reason>) -> Result<Estimate, Reason> {
-    let Some(settled) = settled(session).filter(|_| !came_first(session) || is_borne_out(session)) else {
-        return found;
-    };
+    let credible = |settled: &Settled| !came_first(session) || bears_out(session, settled);
+    let Some(settled) = settled(session).filter(credible) else { return found };
     let wire = |ip: BitRate| ip.as_f64() / session.ip_rate(1.0);
     let contradicted = match &found {
         Err(_) => settled.bucket,
@@ -56,7 +62,7 @@ pub(super) fn corrected(session: &MethodRun, found: Result<Estimate, Reason>) ->
     if let Some(between) = rate_between(session, settled.rate) {
         return mixed::estimate(session, settled.rate, between);
     }
-    let error = settled.error.max(KNOWN * settled.rate);
+    let error = settled.half();
     if error > WIDE * settled.rate {
         let least = settled.rate - error;
         let bound = plain(session, least, least, least)?.with("branch", "settled trains").at_least(Limit::Path);
@@ -101,7 +107,7 @@ fn settled(session: &MethodRun) -> Option<Settled> {
 fn with_longest(session: &MethodRun, found: Settled) -> Option<Settled> {
     let long = long_without_others(session, session.ip_rate(found.rate))? / session.ip_rate(1.0);
     let weight = |error: f64| error.powi(-2);
-    let (trains, longest) = (weight(found.error.max(KNOWN * found.rate)), weight(OWN_ERROR * long));
+    let (trains, longest) = (weight(found.half()), weight(OWN_ERROR * long));
     let rate = (trains * found.rate + longest * long) / (trains + longest);
     found.bucket.then_some(Settled { rate, error: (trains + longest).sqrt().recip(), agreed: true, ..found })
 }
@@ -114,14 +120,19 @@ fn long_without_others(session: &MethodRun, near: f64) -> Option<f64> {
     narrows_stat::median(&rates.filter(|rate| (rate / near - 1.0).abs() < NEAR).collect::<Vec<_>>())
 }
 
-/// Whether a long train bears out what trains show of a shaper's small bucket: it came at that
-/// rate, or would have without others. On links that others load at regular times short trains may
-/// begin as behind a bucket.
+/// Whether a long train bears out what trains show of a shaper's small bucket, if they show one.
 pub(super) fn is_borne_out(session: &MethodRun) -> bool {
-    let Some(rate) = behind_small_bucket(session).map(|wire| session.ip_rate(wire)) else { return true };
+    settled(session).is_none_or(|settled| bears_out(session, &settled))
+}
+
+/// Whether a long train came at the rate of the small bucket, or would have without others. On
+/// links that others load at regular times short trains may begin as behind a bucket.
+fn bears_out(session: &MethodRun, settled: &Settled) -> bool {
+    let rate = session.ip_rate(settled.rate);
     let came = |course: &bucket::Course| course.rate_bps > (1.0 - NEAR) * rate;
     let longest = long_trains::longest(session);
-    longest.is_empty() || long_without_others(session, rate).is_some() || longest.into_iter().any(came)
+    let agrees = longest.is_empty() || long_without_others(session, rate).is_some();
+    !settled.bucket || agrees || longest.into_iter().any(came)
 }
 
 /// Whether long trains were sent because a few short ones began as behind a bucket, before any
@@ -135,7 +146,7 @@ pub(super) fn came_first(session: &MethodRun) -> bool {
 /// through at once makes short ones faster.
 pub(super) fn no_more(session: &MethodRun, bound: Estimate) -> Estimate {
     let settled = settled(session).filter(|settled| settled.bucket);
-    let most = settled.map(|settled| session.ip_rate(settled.rate - settled.error.max(KNOWN * settled.rate)));
+    let most = settled.map(|settled| session.ip_rate(settled.rate - settled.half()));
     most.into_iter().fold(bound, |bound, most| no_more_than(most, bound))
 }
 
