@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use narrows_probe::BoundKind;
+use narrows_probe::{BoundKind, Confidence};
 use narrows_report::{Tracking, TruthBasis, World};
 use serde::{Deserialize, Serialize};
 
@@ -62,6 +62,9 @@ pub struct Run {
     pub time_ns: u64,
     /// Highest IP-layer rate imposed over 10 ms.
     pub peak_rate_bps: u64,
+    /// How sure the method is of its number, where it says that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub confidence: Option<Confidence>,
     /// Machine names of what makes the number doubtful.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub caveats: Vec<String>,

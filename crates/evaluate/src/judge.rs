@@ -100,6 +100,7 @@ impl Run {
             packets: measured.cost.packets,
             time_ns: nanos(measured.cost.time),
             peak_rate_bps: measured.cost.peak_10ms_bps,
+            confidence: measured.outcome.estimate().map(|estimate| estimate.confidence),
             caveats: caveats.collect(),
             reason,
             not_judged: None,

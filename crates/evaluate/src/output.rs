@@ -18,7 +18,7 @@ pub use tables::{rows_parquet, runs_parquet};
 /// One line per finished run.
 pub fn runs_csv<'a>(runs: impl Iterator<Item = (&'a Cell, u64, &'a Run)>) -> String {
     let mut out = String::from(
-        "scenario,method,world,seed,verdict,truth_bps,value_bps,low_bps,high_bps,octets,packets,time_ns,peak_rate_bps,caveats,reason,not_judged,recording,truth_basis,long_run_truth_bps,scale_bps\r\n",
+        "scenario,method,world,seed,verdict,truth_bps,value_bps,low_bps,high_bps,octets,packets,time_ns,peak_rate_bps,confidence,caveats,reason,not_judged,recording,truth_basis,long_run_truth_bps,scale_bps\r\n",
     );
     for (cell, seed, run) in runs {
         let number = |value: Option<u64>| value.map_or_else(String::new, |value| value.to_string());
@@ -31,7 +31,7 @@ pub fn runs_csv<'a>(runs: impl Iterator<Item = (&'a Cell, u64, &'a Run)>) -> Str
         };
         let _ = write!(
             out,
-            "{},{},{},{seed},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}\r\n",
+            "{},{},{},{seed},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}\r\n",
             text(&cell.scenario.name),
             text(cell.subject.label()),
             cell.world.name(),
@@ -44,6 +44,7 @@ pub fn runs_csv<'a>(runs: impl Iterator<Item = (&'a Cell, u64, &'a Run)>) -> Str
             run.packets,
             run.time_ns,
             run.peak_rate_bps,
+            run.confidence.as_ref().and_then(word).unwrap_or_default(),
             run.caveats.join(" "),
             run.reason.as_deref().unwrap_or_default(),
             text(run.not_judged.as_deref().unwrap_or_default()),

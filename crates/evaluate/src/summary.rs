@@ -176,8 +176,7 @@ fn row(seed: u64, run: &Run, hop: Option<u16>) -> RunRow {
         low_bps: judged.low,
         high_bps: judged.high,
         verdict: judged.verdict,
-        // What is stored does not tell.
-        confidence: None,
+        confidence: run.confidence.filter(|_| hop.is_none()),
         octets: run.octets,
         packets: run.packets,
         seconds: run.time().as_secs_f64(),

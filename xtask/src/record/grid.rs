@@ -182,8 +182,8 @@ fn counts(grid: &Grid, count: u32) -> String {
 fn summary(text: &mut String, hosts: &[Hosts], columns: &[Column]) {
     text.push_str(
         "\n## Summary\n\n\
-         | hosts | runs | values | bounds | none | errors | wrong | coverage | paths that fail | bounds that hold | lower bounds | octets, time |\n\
-         |---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n",
+         | hosts | runs | values | bounds | none | errors | wrong | doubts | coverage | paths that fail | bounds that hold | lower bounds | octets, time |\n\
+         |---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n",
     );
     for ((name, _), column) in hosts.iter().zip(columns) {
         let sums = Sums::of(column.grid.iter());
@@ -191,13 +191,14 @@ fn summary(text: &mut String, hosts: &[Hosts], columns: &[Column]) {
         let failing = paths.iter().filter(|sums| sums.intervals.too_few() || sums.bounds_held.too_few()).count();
         let _ = writeln!(
             text,
-            "| {name} | {} | {} | {} | {} | {} | {} | {} | {failing} of {} | {} | {} | {} |",
+            "| {name} | {} | {} | {} | {} | {} | {} | {} | {} | {failing} of {} | {} | {} | {} |",
             sums.runs,
             sums.values,
             sums.bounds,
             sums.none,
             sums.errors(),
             sums.share(sums.wrong),
+            sums.doubts(),
             sums.intervals.cell(),
             paths.len(),
             sums.bounds_held.cell(),
@@ -282,6 +283,7 @@ const WORDS: &str = "\
 | coverage | intervals that hold the truth, of all values; nine in ten are intended. **Bold**: the binomial gives that count, or a smaller one, a probability below 0.001 |
 | paths that fail | paths whose intervals, or bounds, hold the truth so seldom |
 | wrong | runs whose interval or bound misses the truth by more than a tenth of the capacity |
+| doubts | answers that are wrong, of those that are not marked low; values marked low, of those within 5 per cent of the capacity |
 | bounds that hold | bounds on the right side of the truth; bold by the same rule |
 | lower bounds | median and smallest share of the truth |
 ";
@@ -291,8 +293,8 @@ mod tests {
     use super::*;
 
     fn column(rows: &[(&str, &str)]) -> Column {
-        let head = "scenario,verdict,truth_bps,value_bps,low_bps,high_bps,octets,time_ns,scale_bps\n";
-        let line = |(name, rest): &(&str, &str)| format!("{name},{rest},1000000,1000000000,100\n");
+        let head = "scenario,verdict,truth_bps,value_bps,low_bps,high_bps,octets,time_ns,scale_bps,confidence\n";
+        let line = |(name, rest): &(&str, &str)| format!("{name},{rest},1000000,1000000000,100,medium\n");
         let csv = |rows: &[(&str, &str)]| head.to_owned() + &rows.iter().map(line).collect::<String>();
         Column { grid: runs(&csv(rows)).unwrap(), named: runs(&csv(&rows[..1])).unwrap() }
     }
@@ -306,7 +308,7 @@ mod tests {
         let text = printed(&CAPACITY, 100, &hosts, &[column(&good), column(&bad)]);
         assert!(text.contains("| rate 1m | +1.0, 1.0 | +20.0, 20.0 |"), "{text}");
         assert!(text.contains("| traffic cbr | 100 | **0** |") && text.contains("| taken 90 | – | – |"), "{text}");
-        assert!(text.contains("| ideal | 4 | 4 | 0 | 0 | +1.0, 1.0 | 0.00 | 100 | 0 of 1 |"), "{text}");
+        assert!(text.contains("| ideal | 4 | 4 | 0 | 0 | +1.0, 1.0 | 0.00 | 0.00, 0.00 | 100 | 0 of 1 |"), "{text}");
         assert!(text.contains("| 1m-1h-on-30-cbr-perfect | busy | interval | 0 of 4 | +20.0, 20.0 |"), "{text}");
         assert!(text.contains("dear: 10g none (10)"), "{text}");
     }

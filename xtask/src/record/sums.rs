@@ -12,6 +12,8 @@ const UNLIKELY: f64 = 0.001;
 /// An interval that misses the truth by more than this share of the capacity is wrong and
 /// confident.
 const WRONG: f64 = 0.1;
+/// A value within this share of the capacity is near: marked low, it is doubted for nothing.
+const NEAR: f64 = 0.05;
 
 /// What a run claims.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,6 +29,8 @@ pub(super) enum Claim {
 pub(super) struct Run {
     pub(super) scenario: String,
     claim: Claim,
+    /// The method doubts what it claims.
+    low: bool,
     truth: Option<f64>,
     /// Value, and both ends of its interval.
     value: Option<[f64; 3]>,
@@ -67,6 +71,7 @@ fn run(line: &str, places: &BTreeMap<&str, usize>) -> Result<Run> {
             "upper_bound" => Claim::AtMost,
             _ => Claim::Nothing,
         },
+        low: field("confidence")? == "low",
         truth,
         value,
         octets: number("octets")?.unwrap_or(0.0),
@@ -124,6 +129,12 @@ pub(super) struct Sums {
     pub(super) bounds: usize,
     pub(super) none: usize,
     pub(super) wrong: usize,
+    /// Answers that are not marked low, and those of them that are wrong.
+    pub(super) sure: usize,
+    pub(super) sure_and_wrong: usize,
+    /// Values near the truth, and those of them that are marked low.
+    near: usize,
+    near_and_low: usize,
     errors: Vec<f64>,
     pub(super) intervals: Held,
     pub(super) bounds_held: Held,
@@ -159,13 +170,20 @@ impl Sums {
                 return;
             }
         };
-        self.wrong += usize::from(miss > WRONG * run.scale);
+        let wrong = miss > WRONG * run.scale;
+        self.wrong += usize::from(wrong);
+        self.sure += usize::from(!run.low);
+        self.sure_and_wrong += usize::from(wrong && !run.low);
         let counted = if run.claim == Claim::Value { &mut self.intervals } else { &mut self.bounds_held };
         counted.of += 1;
         counted.held += u64::from(miss <= 0.0);
         if run.claim == Claim::Value {
             self.values += 1;
-            self.errors.push((value - truth) / run.scale);
+            let error = (value - truth) / run.scale;
+            self.errors.push(error);
+            let near = error.abs() <= NEAR;
+            self.near += usize::from(near);
+            self.near_and_low += usize::from(near && run.low);
         } else {
             self.bounds += 1;
         }
@@ -204,6 +222,13 @@ impl Sums {
         format!("{:.2} MB, {:.2} s", middle(&self.octets) / 1e6, middle(&self.seconds))
     }
 
+    /// Of answers that are not marked low those that are wrong, and of values near the truth those
+    /// that are marked low, in per cent.
+    pub(super) fn doubts(&self) -> String {
+        let share = |count: usize, of: usize| percent(count as f64 / of.max(1) as f64);
+        format!("{}, {}", share(self.sure_and_wrong, self.sure), share(self.near_and_low, self.near))
+    }
+
     /// A share of all runs, in per cent.
     pub(super) fn share(&self, count: usize) -> String {
         percent(count as f64 / self.runs.max(1) as f64)
@@ -224,11 +249,11 @@ fn signed(ratio: f64) -> String {
 mod tests {
     use super::*;
 
-    const CSV: &str = "scenario,method,verdict,truth_bps,value_bps,low_bps,high_bps,octets,time_ns,scale_bps\r\n\
-        a,\"m, n\",estimated,100,110,90,120,1000000,500000000,200\r\n\
-        a,m,estimated,100,160,130,170,3000000,500000000,200\r\n\
-        b,m,lower_bound,100,80,80,100,2000000,1500000000,200\r\n\
-        b,m,inconclusive,100,,,,2000000,1500000000,200\r\n";
+    const CSV: &str = "scenario,method,verdict,truth_bps,value_bps,low_bps,high_bps,octets,time_ns,scale_bps,confidence\r\n\
+        a,\"m, n\",estimated,100,110,90,120,1000000,500000000,200,low\r\n\
+        a,m,estimated,100,160,130,170,3000000,500000000,200,medium\r\n\
+        b,m,lower_bound,100,80,80,100,2000000,1500000000,200,high\r\n\
+        b,m,inconclusive,100,,,,2000000,1500000000,200,\r\n";
 
     /// By hand: errors of +5 and +30 % of 200, so the median is 17.5 and nine of ten are within
     /// 27.5; the second interval misses by 30, more than a tenth of 200.
@@ -241,6 +266,8 @@ mod tests {
         assert_eq!((sums.intervals, sums.bounds_held), (Held { held: 1, of: 2 }, Held { held: 1, of: 1 }));
         assert_eq!(sums.tightness(), "80.0, 80.0");
         assert_eq!(sums.held(), "50, 1b, 1n");
+        // One of two that are not marked low is wrong; the one value near the truth is marked low.
+        assert_eq!(sums.doubts(), "50.0, 100.0");
         assert_eq!(sums.cost(), "2.00 MB, 1.00 s");
     }
 

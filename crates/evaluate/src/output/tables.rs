@@ -87,6 +87,7 @@ pub fn runs_parquet<'a>(runs: impl Iterator<Item = (&'a Cell, u64, &'a Run)>, pa
     number("time_ns", |run| Some(run.time_ns));
     number("peak_rate_bps", |run| Some(run.peak_rate_bps));
     table.whole("scale_bps", runs.iter().map(|(cell, ..)| scale(cell).and_then(signed)));
+    table.texts("confidence", runs.iter().map(|(.., run)| run.confidence.as_ref().and_then(word)));
     table.texts("caveats", runs.iter().map(|(.., run)| Some(run.caveats.join(" "))));
     table.texts("reason", runs.iter().map(|(.., run)| run.reason.clone()));
     table.texts("not_judged", runs.iter().map(|(.., run)| run.not_judged.clone()));

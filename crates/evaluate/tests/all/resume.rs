@@ -76,6 +76,7 @@ impl ExternalRunner for Fake {
             packets: 1,
             time_ns: 1_000,
             peak_rate_bps: 51_200,
+            confidence: None,
             caveats: Vec::new(),
             reason: None,
             measured_before: 0,

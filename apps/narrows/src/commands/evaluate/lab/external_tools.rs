@@ -77,6 +77,7 @@ impl Trial<'_> {
             time_ns: nanos(run.time),
             // Nobody counts a stranger's octets within 10 ms.
             peak_rate_bps: 0,
+            confidence: None,
             caveats: Vec::new(),
             reason: (why && whole.value.is_none()).then(|| "program_gave_no_number".to_owned()),
             not_judged: None,
