@@ -35,7 +35,7 @@ pub use reason::Reason;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Confidence {
-    /// A bound, or an estimate under a caveat that could be large.
+    /// A bound, or an estimate whose interval may be wrong for a reason that it has no room for.
     Low,
     /// One method converged.
     Medium,

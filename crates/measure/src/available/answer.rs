@@ -1,6 +1,7 @@
 //! What was seen, and what to say of it.
 
 mod bounds;
+mod doubts;
 mod sent;
 mod watched;
 
@@ -8,6 +9,7 @@ use std::time::Duration;
 
 use narrows_units::{BitRate, Metric, Sender, Stamp};
 
+use self::doubts::Doubts;
 use super::bursts::idle;
 use super::busy::{Busy, Watch};
 use super::curve::Curve;
@@ -27,6 +29,8 @@ use narrows_train::carried::Carried;
 
 /// Relative error of the fitted capacity up to which it is reported.
 const GOOD_FIT: f64 = 0.1;
+/// Share of packets that are lost, or reordered, from which on that is said (ours).
+const LOSSY: f64 = 0.001;
 /// Fewest trains behind an estimate of medium confidence.
 const MIN_TRAINS: usize = 5;
 /// An interval wider than this share of the path's rate is a range, not a value (ours).
@@ -38,21 +42,8 @@ const CURVES_LOW: f64 = 0.12;
 /// Trains longer than this outlast the round trips of many transfers, whose answers their begins
 /// may be too short to tell (ours).
 const OUTLASTS: f64 = 0.05;
-/// Standard errors by which delays may have grown unseen: the best of many trains is taken, so one
-/// of a hundred may have grown more (ours).
-const HIDDEN: f64 = 2.33;
 /// A train at this share of the sender's highest rate counts as being there.
 pub(super) const AT_MAX: f64 = 0.97;
-/// Of a bucket's rate: what others may have taken of it while trains far above that rate passed,
-/// unseen (ours: a tenth of the rate makes trains of seven times that rate a hundredth slower).
-const EVEN: f64 = 0.1;
-/// A bound is contradicted by trains sent at this share of it and above, by growth of delays beyond
-/// this, and by so many (ours: stamps; hosts that stand still make single ones grow).
-const ASKED: f64 = 0.5;
-const SEEN: f64 = 0.02;
-const REFUTING: usize = 3;
-/// Of the path's rate: a bound below it is no answer (ours).
-const LITTLE: f64 = 0.1;
 /// Half-width below which no interval shrinks, as a share of the path's rate (ours: stamps, framing
 /// of other packet sizes, whole packets).
 pub(super) const FLOOR: f64 = 0.008;
@@ -257,28 +248,32 @@ impl RunAccount {
         if let Some(yielded) = pooled.yielded {
             estimate = estimate.with("yielded_bps", yielded.less).with("yielded_error_bps", yielded.error);
         }
-        if backed_off > FLOOR * scale {
+        let backed = backed_off > FLOOR * scale;
+        let width = (low_half + high_half) / scale;
+        let doubts = Doubts {
+            cut_off: *ending != Ending::Settled,
+            by_curves: low_by > 0.0,
+            few: pooled.per_train.len() < MIN_TRAINS && !bursts.by_watch,
+            width,
+            wide: width > RANGE,
+            bursts: bursts.doubtful,
+            yielded: backed || pooled.yielded.is_some_and(|yielded| yielded.is_doubt(FLOOR * scale)),
+            outlasts: self.outlasts_round_trips(pooled),
+            lossy: self.lost_ratio() > LOSSY,
+            bursty: !bursts.by_watch && pooled.is_bursty(),
+        };
+        if doubts.weigh() {
+            estimate.confidence = Confidence::Low;
+        }
+        if backed {
             estimate = estimate.caveat(Caveat::ElasticCrossTraffic);
-            estimate.confidence = Confidence::Low;
         }
-        let wide = low_half + high_half > RANGE * scale;
-        let doubt = pooled.yielded.is_some_and(|yielded| yielded.is_doubt(FLOOR * scale));
-        if low_by > 0.0
-            || bursts.doubtful
-            || (!bursts.by_watch && pooled.is_bursty())
-            || doubt
-            || self.outlasts_round_trips(pooled)
-        {
-            estimate.confidence = Confidence::Low;
-        }
-        if *ending != Ending::Settled || wide {
+        if doubts.cut_off || doubts.wide {
             estimate = estimate.caveat(Caveat::NotConverged);
-            estimate.confidence = Confidence::Low;
         }
-        if pooled.per_train.len() < MIN_TRAINS && !bursts.by_watch {
+        if doubts.few {
             let samples = u32::try_from(pooled.per_train.len()).unwrap_or(u32::MAX);
             estimate = estimate.caveat(Caveat::FewSamples { samples });
-            estimate.confidence = Confidence::Low;
         }
         if bursts.by_watch {
             estimate.interval = self.watched_time();
@@ -373,50 +368,6 @@ impl RunAccount {
         self.at_sender_limit(estimate)
     }
 
-    /// What looks like the turning point is the rate at which the receiving host takes packets.
-    fn receiver_limited(&self, pooled: &PooledEstimate) -> Option<Estimate> {
-        let half = pooled.half_width(FLOOR * self.scale()?);
-        let carried = self.most_carried()?;
-        let value = BitRate::from_bps_f64((pooled.available - half).min(carried).max(0.0))?;
-        let bound = Estimate::ip_rate(Metric::AvailableIpCapacity, value, value, value);
-        Some(bound.at_least(Limit::Receiver).caveat(Caveat::ReceiverLimited))
-    }
-
-    /// No train near the turning point overloaded the path, yet none at the sender's limit either:
-    /// what came through is available, less what growth of the delays its train would not have
-    /// shown. A train whose delays say nothing bounds nothing.
-    fn undecided(&self) -> Option<Estimate> {
-        let scale = self.scale()?;
-        let unseen_bits = 8.0 * self.buckets.unseen_octets() as f64;
-        let quiet = self.trains.iter().filter(|train| train.is_quiet() && train.rate_in.is_finite());
-        let through = quiet.map(|train| {
-            let hidden = (train.growth + HIDDEN * train.growth_error).max(0.0);
-            self.carried(train).min(train.rate_out).min(self.sustained(train))
-                - scale * hidden
-                - unseen_bits / train.send_time
-        });
-        let mut through: Vec<f64> = through.collect();
-        through.sort_by(|a, b| b.total_cmp(a));
-        // Of two trains: a first one alone may have been a full bucket's.
-        let most = 0.98 * through.into_iter().filter(|through| !self.is_contradicted(*through)).nth(1)?;
-        let value = BitRate::from_bps_f64(most).filter(|_| most > LITTLE * scale)?;
-        let bound = Estimate::ip_rate(Metric::AvailableIpCapacity, value, value, value);
-        Some(bound.at_least(Limit::Budget).caveat(Caveat::NotConverged))
-    }
-
-    /// Whether trains that were sent about as fast or faster contradict, in the median, that
-    /// `bound` is available: no FIFO link that carried them as fast as it did lets their delays
-    /// grow so. What passed was let through by a token bucket, or stamped by a host in one moment.
-    fn is_contradicted(&self, bound: f64) -> bool {
-        let asked: Vec<&TrainSlope> = self.trains.iter().filter(|train| train.rate >= ASKED * bound).collect();
-        let beyond = |train: &&TrainSlope| train.growth - (train.rate - bound).max(0.0) / self.carried(train);
-        let beyond = narrows_stat::median(&asked.iter().map(beyond).collect::<Vec<_>>());
-        let error = narrows_stat::median(&asked.iter().map(|train| train.growth_error).collect::<Vec<_>>());
-        let count = asked.len();
-        count >= REFUTING
-            && beyond.zip(error).is_some_and(|(beyond, error)| beyond > SEEN + HIDDEN * error / (count as f64).sqrt())
-    }
-
     /// The rate at which the path carried this train at least, and no more than it was sent at,
     /// bit/s: a receiving host that was held up stamps what waited in one moment.
     fn carried(&self, train: &TrainSlope) -> f64 {
@@ -472,14 +423,18 @@ impl RunAccount {
             .with("trains", self.count)
     }
 
+    fn lost_ratio(&self) -> f64 {
+        self.lost as f64 / self.sent.max(1) as f64
+    }
+
     fn caveats(&self) -> Vec<Caveat> {
-        let share = |count: u64| count as f64 / self.sent.max(1) as f64;
+        let reordered = self.reordered as f64 / self.sent.max(1) as f64;
         let stalled = self.paused > 0 || self.slept();
         let seen = [
             self.batch.map(|period| Caveat::ReceiveBatching { period }),
-            (share(self.lost) > 0.001).then(|| Caveat::Loss { ratio: share(self.lost) }),
+            (self.lost_ratio() > LOSSY).then(|| Caveat::Loss { ratio: self.lost_ratio() }),
             (self.local_drops > 0).then_some(Caveat::LocalDrops { packets: self.local_drops }),
-            (share(self.reordered) > 0.001).then(|| Caveat::Reordering { ratio: share(self.reordered) }),
+            (reordered > LOSSY).then_some(Caveat::Reordering { ratio: reordered }),
             // A host that does not run makes delays jump as well.
             (self.clock_steps > 0 && !stalled).then_some(Caveat::ClockStep),
             stalled.then_some(Caveat::HostStall),

@@ -49,6 +49,11 @@ const BURSTY: f64 = 0.2;
 /// idle), and of a share of the queue allowed at most.
 const PRIMING_BURST: f64 = 3.0;
 const PRIMING_BURST_SHARE: f64 = 0.5;
+/// On slow links, where so many octets take longer, that queue delays others by this much at most,
+/// or by the time of so many packets (ours): transfers of others whose round trips grow by much
+/// send less, and what they leave reads as free.
+const PRIMING_BURST_DELAY: f64 = 0.01;
+const PRIMING_BURST_PACKETS: f64 = 8.0;
 /// Rate of the head, relative to the path's (ours). Little above it: what the narrow link cannot
 /// pass queues before it, and goes while a tight link behind it should fill.
 const PRIMING_BURST_RATE: f64 = 1.4;
@@ -169,7 +174,10 @@ impl Scale {
         wander: f64,
         burst: f64,
     ) -> (usize, f64) {
-        let delay = (PRIMING_BURST * (wander * length).sqrt()).min(PRIMING_BURST_SHARE * burst / self.rate);
+        let unfelt = (PRIMING_BURST_PACKETS * self.packet / self.rate).max(PRIMING_BURST_DELAY);
+        let slow = PRIMING_BURST_SHARE * 8.0 * BURST_OCTETS / self.rate > unfelt;
+        let most = (PRIMING_BURST_SHARE * burst / self.rate).min(if slow { unfelt } else { f64::INFINITY });
+        let delay = (PRIMING_BURST * (wander * length).sqrt()).min(most);
         let kept = (1.0 - available / rate).max(0.05);
         let packets = (delay * self.rate / self.packet / kept).max(PRIMING_BURST_LEAST);
         (whole_packets(packets), delay)

@@ -4,7 +4,22 @@ use narrows_probe::{BoundKind, Caveat, Confidence, Estimate, Limit, Ranged};
 use narrows_units::{BitRate, Metric};
 
 use super::super::full_queue::{Leftover, Queue};
-use super::{AT_MAX, EVEN, FLOOR, RunAccount};
+use super::super::pooled::PooledEstimate;
+use super::{AT_MAX, FLOOR, RunAccount, TrainSlope};
+
+/// Standard errors by which delays may have grown unseen: the best of many trains is taken, so one
+/// of a hundred may have grown more (ours).
+const HIDDEN: f64 = 2.33;
+/// Of a bucket's rate: what others may have taken of it while trains far above that rate passed,
+/// unseen (ours: a tenth of the rate makes trains of seven times that rate a hundredth slower).
+const EVEN: f64 = 0.1;
+/// A bound is contradicted by trains sent at this share of it and above, by growth of delays beyond
+/// this, and by so many (ours: stamps; hosts that stand still make single ones grow).
+const ASKED: f64 = 0.5;
+const SEEN: f64 = 0.02;
+const REFUTING: usize = 3;
+/// Of the path's rate: a bound below it is no answer (ours).
+const LITTLE: f64 = 0.1;
 
 impl RunAccount {
     /// At least as much as `bound` says, because no more could be sent.
@@ -46,6 +61,50 @@ impl RunAccount {
         // Growth of a hundredth is not seen: so much less may be available.
         let rate = rate.scaled(0.98)?;
         Some(self.at_sender_limit(Estimate::ip_rate(Metric::AvailableIpCapacity, rate, rate, rate)))
+    }
+
+    /// What looks like the turning point is the rate at which the receiving host takes packets.
+    pub(super) fn receiver_limited(&self, pooled: &PooledEstimate) -> Option<Estimate> {
+        let half = pooled.half_width(FLOOR * self.scale()?);
+        let carried = self.most_carried()?;
+        let value = BitRate::from_bps_f64((pooled.available - half).min(carried).max(0.0))?;
+        let bound = Estimate::ip_rate(Metric::AvailableIpCapacity, value, value, value);
+        Some(bound.at_least(Limit::Receiver).caveat(Caveat::ReceiverLimited))
+    }
+
+    /// No train near the turning point overloaded the path, yet none at the sender's limit either:
+    /// what came through is available, less what growth of the delays its train would not have
+    /// shown. A train whose delays say nothing bounds nothing.
+    pub(super) fn undecided(&self) -> Option<Estimate> {
+        let scale = self.scale()?;
+        let unseen_bits = 8.0 * self.buckets.unseen_octets() as f64;
+        let quiet = self.trains.iter().filter(|train| train.is_quiet() && train.rate_in.is_finite());
+        let through = quiet.map(|train| {
+            let hidden = (train.growth + HIDDEN * train.growth_error).max(0.0);
+            self.carried(train).min(train.rate_out).min(self.sustained(train))
+                - scale * hidden
+                - unseen_bits / train.send_time
+        });
+        let mut through: Vec<f64> = through.collect();
+        through.sort_by(|a, b| b.total_cmp(a));
+        // Of two trains: a first one alone may have been a full bucket's.
+        let most = 0.98 * through.into_iter().filter(|through| !self.is_contradicted(*through)).nth(1)?;
+        let value = BitRate::from_bps_f64(most).filter(|_| most > LITTLE * scale)?;
+        let bound = Estimate::ip_rate(Metric::AvailableIpCapacity, value, value, value);
+        Some(bound.at_least(Limit::Budget).caveat(Caveat::NotConverged))
+    }
+
+    /// Whether trains that were sent about as fast or faster contradict, in the median, that
+    /// `bound` is available: no FIFO link that carried them as fast as it did lets their delays
+    /// grow so. What passed was let through by a token bucket, or stamped by a host in one moment.
+    pub(super) fn is_contradicted(&self, bound: f64) -> bool {
+        let asked: Vec<&TrainSlope> = self.trains.iter().filter(|train| train.rate >= ASKED * bound).collect();
+        let beyond = |train: &&TrainSlope| train.growth - (train.rate - bound).max(0.0) / self.carried(train);
+        let beyond = narrows_stat::median(&asked.iter().map(beyond).collect::<Vec<_>>());
+        let error = narrows_stat::median(&asked.iter().map(|train| train.growth_error).collect::<Vec<_>>());
+        let count = asked.len();
+        count >= REFUTING
+            && beyond.zip(error).is_some_and(|(beyond, error)| beyond > SEEN + HIDDEN * error / (count as f64).sqrt())
     }
 
     /// What trains of two rates show of the queue, if they were sent.

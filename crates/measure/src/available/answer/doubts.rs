@@ -1,0 +1,94 @@
+//! When an answer is marked low: what may be wrong with it that its interval does not have room
+//! for. How far single trains spread, how long bursts were and what others may have backed off are
+//! in the interval, and a wide one says so by itself.
+
+/// An interval of few trains that is narrower than this share of the path's rate is of trains that
+/// agree, as behind a token bucket with nobody beside (ours).
+const AGREE: f64 = 0.06;
+
+/// What was seen, of an answer that trains near the turning point gave.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Doubts {
+    /// The run ended before it was to end.
+    pub(super) cut_off: bool,
+    /// Turning points are those of curves, which read low.
+    pub(super) by_curves: bool,
+    /// Fewer trains than an answer is to rest on, and the whole interval as a share of the path's
+    /// rate.
+    pub(super) few: bool,
+    pub(super) width: f64,
+    /// The interval is wider than a value's.
+    pub(super) wide: bool,
+    /// Bursts that trains did not meet were few, or may be pauses of a host, or of another link.
+    pub(super) bursts: bool,
+    /// Others may have backed off from the trains.
+    pub(super) yielded: bool,
+    /// The trains outlast round trips, so that others' answers to them may be in all of each.
+    pub(super) outlasts: bool,
+    /// Packets of trains were lost.
+    pub(super) lossy: bool,
+    /// Single trains disagree.
+    pub(super) bursty: bool,
+}
+
+impl Doubts {
+    /// Each of these alone left one answer in a hundred wrong by more than a tenth of the capacity
+    /// or fewer, over the grid of available rates and the paths with names between four kinds of
+    /// hosts; what is doubted here left two to thirty.
+    pub(super) fn weigh(self) -> bool {
+        let crossed = self.yielded || self.bursts || self.outlasts || self.bursty || self.wide;
+        self.cut_off
+            || self.by_curves
+            || (self.few && self.width > AGREE)
+            || (self.bursts && (self.wide || self.outlasts))
+            || (self.yielded && self.outlasts)
+            || (self.lossy && crossed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NONE: Doubts = Doubts {
+        cut_off: false,
+        by_curves: false,
+        few: false,
+        width: 0.05,
+        wide: false,
+        bursts: false,
+        yielded: false,
+        outlasts: false,
+        lossy: false,
+        bursty: false,
+    };
+
+    #[test]
+    fn what_the_interval_has_room_for_is_no_doubt() {
+        let alone = [
+            Doubts { wide: true, width: 0.5, ..NONE },
+            Doubts { bursts: true, ..NONE },
+            Doubts { yielded: true, ..NONE },
+            Doubts { outlasts: true, ..NONE },
+            Doubts { lossy: true, ..NONE },
+            Doubts { bursty: true, ..NONE },
+            Doubts { few: true, ..NONE },
+        ];
+        assert!(alone.into_iter().all(|doubts| !doubts.weigh()));
+    }
+
+    #[test]
+    fn what_it_has_not_is() {
+        let low = [
+            Doubts { cut_off: true, ..NONE },
+            Doubts { by_curves: true, ..NONE },
+            Doubts { few: true, width: 0.07, ..NONE },
+            Doubts { bursts: true, wide: true, ..NONE },
+            Doubts { bursts: true, outlasts: true, ..NONE },
+            Doubts { yielded: true, outlasts: true, ..NONE },
+            Doubts { lossy: true, bursty: true, ..NONE },
+            Doubts { lossy: true, yielded: true, ..NONE },
+        ];
+        assert!(low.into_iter().all(Doubts::weigh));
+    }
+}
