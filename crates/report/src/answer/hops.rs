@@ -24,6 +24,17 @@ impl HopsDocument {
         self.hops.iter().find(|hop| Some(hop.ttl) == ttl)
     }
 
+    /// Trains over the whole path met a token bucket, which single packets pass.
+    fn is_shaped(&self) -> bool {
+        let forward = self.server.as_ref().and_then(|server| server.forward.as_ref());
+        forward.is_some_and(|way| way.verdict == BoundKind::Estimated && way.is_shaped())
+    }
+
+    /// Whether probes to this hop may have waited for traffic on one before it.
+    fn is_unseen_before(&self, hop: &HopRow) -> bool {
+        self.hops.iter().any(|other| other.ttl < hop.ttl && other.available.is_none())
+    }
+
     /// What the whole path carries at least: as trains told, or as every hop does.
     fn at_least(&self) -> Option<u64> {
         let by_trains = self.server.as_ref().and_then(|server| server.forward.as_ref());
@@ -78,6 +89,9 @@ fn carries(document: &HopsDocument) -> Rule {
     let slowest = document.narrow_hop.map_or_else(String::new, |ttl| format!("; hop {ttl} is the slowest link"));
     if let Some(whole) = document.whole() {
         let rate = estimated(whole.value, whole.low, whole.high);
+        if document.is_shaped() {
+            return ("c1", format!("{rate} sustained; single packets pass faster"));
+        }
         return ("c2", format!("{rate} to {}{slowest}", document.target.name));
     }
     let known = document.hops.iter().filter(|hop| hop.verdict == BoundKind::Estimated);
@@ -104,8 +118,15 @@ fn share_free(document: &HopsDocument) -> Option<f64> {
 }
 
 fn free_now(document: &HopsDocument) -> Said {
-    let (_, free) = tight(document)?;
+    let unclear = || ("f6", "unclear: single probes do not tell; narrows available does".to_owned());
+    let Some((_, free)) = tight(document).filter(|_| !document.is_shaped()) else {
+        return document.whole().map(|_| unclear());
+    };
+    // Another hop may have less left, if that of each is not known.
+    let all = document.hops.iter().all(|hop| hop.available.is_some());
     Some(match share_free(document) {
+        Some(share) if share >= ALL && !all => unclear(),
+        Some(share) if share >= NOTHING && !all => ("f5", format!("at most {}", rate(free))),
         Some(share) if share >= ALL => ("f1", "all of it; no other traffic seen".to_owned()),
         Some(share) if share < NOTHING => ("f2", format!("only {}; other traffic fills the path", rate(free))),
         Some(_) => ("f4", format!("{}; other traffic takes the rest", rate(free))),
@@ -114,14 +135,23 @@ fn free_now(document: &HopsDocument) -> Said {
 }
 
 fn limit(document: &HopsDocument) -> Rule {
+    if document.is_shaped() {
+        return ("l3", "a token bucket; at which hop single packets do not show".to_owned());
+    }
     let busy = tight(document).filter(|_| share_free(document).is_some_and(|share| share < ALL));
     match (busy, document.narrow_hop) {
         (Some((hop, free)), Some(narrow)) if hop.ttl != narrow => {
             let rates = hop.capacity.map_or_else(|| rate(free), |bps| format!("{}, {}", rate(bps), beside(free, bps)));
             ("l5", format!("other traffic on hop {} ({rates} free), not the slowest link", hop.ttl))
         }
+        (Some((hop, _)), _) if document.is_unseen_before(hop) => {
+            ("l6", format!("other traffic on hop {} or before it", hop.ttl))
+        }
         (Some((hop, _)), Some(_)) => ("l6", format!("other traffic on hop {}, the slowest link", hop.ttl)),
         (Some((hop, _)), None) => ("l6", format!("other traffic on hop {}", hop.ttl)),
+        (None, _) if document.whole().is_some() && document.hops.iter().any(|hop| hop.available.is_none()) => {
+            ("l7", "the slowest link of the path, or traffic that was not seen".to_owned())
+        }
         (None, _) if document.whole().is_some() => ("l7", "the slowest link of the path".to_owned()),
         (None, _) => ("l8", "unknown: the slowest link was not found".to_owned()),
     }
@@ -131,6 +161,7 @@ fn limit(document: &HopsDocument) -> Rule {
 fn action(document: &HopsDocument, limit: &str) -> Said {
     match limit {
         "l5" | "l6" => Some(("d4", "less traffic or a faster link there".to_owned())),
+        "l3" => Some(("d3", "count on the sustained rate, whatever short tests say".to_owned())),
         "l8" => Some(("d2", format!("measure the path as a whole: narrows test {}", document.target.name))),
         _ => None,
     }

@@ -108,12 +108,19 @@ impl From<&Entry> for DirectionRow {
 }
 
 impl DirectionRow {
-    /// It and the path's narrow hop cannot both be right: intervals that do not meet.
+    /// A token bucket on the way lets no more than that through for long.
+    pub(crate) fn is_shaped(&self) -> bool {
+        self.caveats.iter().any(|caveat| caveat.id == "shaped")
+    }
+
+    /// It and the path's narrow hop cannot both be right: intervals that do not meet. Single
+    /// packets pass a token bucket as if it were none.
     fn contradicts(&self, low: u64, high: u64) -> bool {
         let (BoundKind::Estimated, Some(own_low), Some(own_high)) = (self.verdict, self.low, self.high) else {
             return false;
         };
-        own_high.saturating_add(own_high / 50) < low || high.saturating_add(high / 50) < own_low
+        let slower = own_high.saturating_add(own_high / 50) < low;
+        (slower && !self.is_shaped()) || high.saturating_add(high / 50) < own_low
     }
 
     fn text(&self) -> String {

@@ -25,7 +25,7 @@ use crate::progress::Progress as Console;
 const TIMEOUT: Duration = Duration::from_secs(1);
 /// What one whole way may take and send (ours).
 const WAY_TIME: Duration = Duration::from_secs(8);
-const WAY_OCTETS: u64 = 3_000_000;
+const WAY_OCTETS: u64 = 5_000_000;
 
 /// A server that may be there. Nobody is asked before the first packet that it should stamp, and it
 /// is let go with the last one: its own threads and this session's would be in the way of what is
@@ -94,10 +94,7 @@ impl Server {
     /// The capacity of one whole way, if a server is there and the budget allows.
     fn way(&mut self, direction: Direction, budget: Budget) -> Option<Entry> {
         let method = methods::automatic(Metric::IpCapacity)?;
-        let mut params = RawParams::new();
-        // Most of what an idle fast path would cost is the search for a bucket that hops do not
-        // show either.
-        params.set("bucket_octets", "0");
+        let params = RawParams::new();
         let order = Order::new(method, &params, budget).ok()?;
         if budget.octets == 0 || budget.time.is_zero() || self.stop.load(Ordering::Relaxed) {
             return None;

@@ -2,8 +2,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use narrows_probe::outcome::{HopCapacity, HopFinding, PathFinding};
-use narrows_probe::{Caveat, Estimate, Finding, Outcome, Ranged, Reason};
-use narrows_units::{BitRate, Layer, Metric};
+use narrows_probe::{Caveat, Cost, Entry, Estimate, Finding, Outcome, Ranged, Reason};
+use narrows_units::{BitRate, Direction, Layer, Metric};
 
 use super::*;
 use crate::Target;
@@ -98,6 +98,57 @@ fn an_idle_path_and_one_that_others_fill() {
     Limit     other traffic on hop 2, the slowest link
     Do        less traffic or a faster link there
     c2 f2 l6 d4
+    ");
+}
+
+#[test]
+fn a_hop_whose_load_was_not_seen_may_be_the_tight_one() {
+    let unseen = hop(1, 97_529, BoundKind::Estimated, None);
+    let busy = [unseen.clone(), hop(2, 19_506, BoundKind::Estimated, Some(0.5))];
+    insta::assert_snapshot!(answer(&measured(Some(2), Some(2), &busy)), @r"
+    Carries   19.5 Mbit/s to far.example; hop 2 is the slowest link
+    Free now  at most 9.75 Mbit/s
+    Limit     other traffic on hop 2 or before it
+    Do        less traffic or a faster link there
+    c2 f5 l6 d4
+    ");
+    let idle = [unseen.clone(), hop(2, 19_506, BoundKind::Estimated, Some(0.0))];
+    insta::assert_snapshot!(answer(&measured(Some(2), Some(2), &idle)), @r"
+    Carries   19.5 Mbit/s to far.example; hop 2 is the slowest link
+    Free now  unclear: single probes do not tell; narrows available does
+    Limit     the slowest link of the path, or traffic that was not seen
+    c2 f6 l7
+    ");
+    let none = [unseen, hop(2, 19_506, BoundKind::Estimated, None)];
+    insta::assert_snapshot!(answer(&measured(Some(2), None, &none)), @r"
+    Carries   19.5 Mbit/s to far.example; hop 2 is the slowest link
+    Free now  unclear: single probes do not tell; narrows available does
+    Limit     the slowest link of the path, or traffic that was not seen
+    c2 f6 l7
+    ");
+}
+
+/// Single packets pass a token bucket at the link's rate, trains do not: neither is wrong.
+#[test]
+fn a_token_bucket_that_single_packets_pass() {
+    let hops = [hop(1, 975_293, BoundKind::Estimated, Some(0.0)), hop(2, 195_058, BoundKind::Estimated, Some(0.0))];
+    let rate = BitRate::from_mbps(50);
+    let sustained = Estimate::ip_rate(Metric::IpCapacity, rate, rate, rate).caveat(Caveat::Shaped);
+    let entry = Entry {
+        metric: Metric::IpCapacity,
+        direction: Direction::Forward,
+        method: "capacity",
+        outcome: sustained.into(),
+        cost: Cost::default(),
+    };
+    let mut document = document(&measured(Some(2), Some(2), &hops)).with_ways(Some(&entry), None);
+    document.conclude();
+    assert!(!document.is_contradicted());
+    insta::assert_snapshot!(crate::answer_text(&document.answer), @r"
+    Carries   50 Mbit/s sustained; single packets pass faster
+    Free now  unclear: single probes do not tell; narrows available does
+    Limit     a token bucket; at which hop single packets do not show
+    Do        count on the sustained rate, whatever short tests say
     ");
 }
 
