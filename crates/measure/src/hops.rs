@@ -1,6 +1,7 @@
 #![doc = include_str!("hops.md")]
 
 mod answer;
+mod busy;
 mod by_tailgating_probes;
 mod line;
 mod pace;

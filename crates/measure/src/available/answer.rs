@@ -9,7 +9,6 @@ use std::time::Duration;
 
 use narrows_units::{BitRate, Metric, Sender, Stamp};
 
-use self::doubts::Doubts;
 use super::bursts::idle;
 use super::busy::{Busy, Watch};
 use super::curve::Curve;
@@ -248,24 +247,11 @@ impl RunAccount {
         if let Some(yielded) = pooled.yielded {
             estimate = estimate.with("yielded_bps", yielded.less).with("yielded_error_bps", yielded.error);
         }
-        let backed = backed_off > FLOOR * scale;
-        let width = (low_half + high_half) / scale;
-        let doubts = Doubts {
-            cut_off: *ending != Ending::Settled,
-            by_curves: low_by > 0.0,
-            few: pooled.per_train.len() < MIN_TRAINS && !bursts.by_watch,
-            width,
-            wide: width > RANGE,
-            bursts: bursts.doubtful,
-            yielded: backed || pooled.yielded.is_some_and(|yielded| yielded.is_doubt(FLOOR * scale)),
-            outlasts: self.outlasts_round_trips(pooled),
-            lossy: self.lost_ratio() > LOSSY,
-            bursty: !bursts.by_watch && pooled.is_bursty(),
-        };
+        let doubts = self.doubts((pooled, &bursts), ending, (low_half + high_half) / scale);
         if doubts.weigh() {
             estimate.confidence = Confidence::Low;
         }
-        if backed {
+        if backed_off > FLOOR * scale {
             estimate = estimate.caveat(Caveat::ElasticCrossTraffic);
         }
         if doubts.cut_off || doubts.wide {

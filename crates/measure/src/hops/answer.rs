@@ -2,6 +2,7 @@
 
 use narrows_units::{BitRate, Layer, Metric};
 
+use super::busy;
 use super::line::{Assumed, Line};
 use super::picture::{Added, Picture, picture};
 use super::plan::STANDS_OUT;
@@ -20,13 +21,6 @@ const AFTER_ALL: f64 = 8.0;
 /// Errors by which the forward direction alone must stand out of a hop that has a value for being
 /// of one rate both ways (ours).
 const LEAST_OUT: f64 = 3.0;
-/// An answer that waited less than this met nobody: kernels that were at rest answer some tens of
-/// us late (ours, between kernels). Where noise is more than that share of a full-size packet's
-/// time, waits tell nothing, and so few answers neither (ours: packets of others that fill half of
-/// a link make one answer in twelve wait for less than a quarter of a packet's time).
-const AT_REST_NS: f64 = 50_000.0;
-const SOMEBODY: f64 = 0.25;
-const ENOUGH: usize = 30;
 /// Share of answers from others than the main router from which on there are several (`capacity`
 /// §9.6).
 const OTHER_RATES: f64 = 0.1;
@@ -113,7 +107,6 @@ fn rate(session: &MethodRun, slope: f64) -> Option<BitRate> {
 }
 
 fn findings(session: &MethodRun, picture: &Picture) -> Vec<HopFinding> {
-    let clean = clean_shares(session, picture);
     let mut findings: Vec<HopFinding> = Vec::new();
     let mut before: Option<(f64, f64)> = None;
     for (hop, table) in session.hops.iter().enumerate() {
@@ -122,8 +115,7 @@ fn findings(session: &MethodRun, picture: &Picture) -> Vec<HopFinding> {
         let line = picture.lines[hop];
         let here = line.map(|line| (least_intercept(picture, hop, &line), least_waits(session, picture, hop)));
         let (after_intercept, after_waits) = before.unwrap_or((0.0, 0.0));
-        let earlier_clean = clean[..hop].iter().rev().flatten().next().copied().unwrap_or(1.0);
-        let busy = clean[hop].map(|share| (1.0 - share / earlier_clean.max(1e-3)).clamp(0.0, 1.0));
+        let busy = busy::ratio(session, picture, (hop, capacity));
         let mut routers: Vec<Responder> = table
             .samples
             .iter()
@@ -176,38 +168,6 @@ fn waits(session: &MethodRun, table: &HopTable, line: &Line) -> Option<f64> {
     let (_, samples) = table.main_router()?;
     let above = samples.iter().map(|sample| HopTable::above(sample, line, session.params.framing).max(0.0));
     Some(above.sum::<f64>() / samples.len().max(1) as f64)
-}
-
-/// Time that the hop takes for a full-size packet, where its rate was found.
-fn packet_ns(session: &MethodRun, picture: &Picture, hop: usize) -> Option<f64> {
-    let added = picture.added.iter().find(|added| added.hop == hop + 1)?;
-    let known = capacity(session, added).filter(|known| known.rate.verdict == BoundKind::Estimated)?;
-    Some(8e9 * f64::from(session.full()) / known.rate.value.as_f64().max(1.0))
-}
-
-/// Share of answers that met no queue, per hop; `None` where so few answers, or so uneven ones, do
-/// not tell a packet of others from the noise of hosts and routers. Probes come at uneven times, so
-/// it is the share of time in which there is none.
-fn clean_shares(session: &MethodRun, picture: &Picture) -> Vec<Option<f64>> {
-    let floor = session.floor_ns();
-    let share = |hop: usize| {
-        let line = picture.lines[hop]?;
-        let table = &session.hops[hop];
-        let (_, samples) = table.main_router()?;
-        let packet_ns = packet_ns(session, picture, hop)?;
-        let near = (3.0 * line.spread_ns).max(2.0 * floor).max(AT_REST_NS);
-        let tells = samples.len() >= ENOUGH && near <= SOMEBODY * packet_ns;
-        let clean = samples.iter().filter(|sample| HopTable::above(sample, &line, session.params.framing) <= near);
-        tells.then(|| clean.count() as f64 / samples.len() as f64)
-    };
-    let mut shares: Vec<Option<f64>> = (0..session.hops.len()).map(share).collect();
-    // What answers from further on did not meet was the router's own.
-    let mut behind: f64 = 0.0;
-    for share in shares.iter_mut().rev().flatten() {
-        behind = behind.max(*share);
-        *share = behind;
-    }
-    shares
 }
 
 /// Share of probes lost on the way to a hop and back: no more than on the way to any behind it, for

@@ -111,6 +111,10 @@ impl Plan {
             return Want::Nothing;
         };
         let limited = table.pace.every().is_some();
+        // Its stamps tell that hop better than answers at such a pace.
+        if limited && table.remote && picture.by_stamps {
+            return Want::Nothing;
+        }
         let line = picture.line(hop);
         let scattered = session.scattered && line.is_some_and(|line| is_scattered(&line));
         let (most, repeats) = match limited {

@@ -120,6 +120,13 @@ impl MethodRun {
         self.remote.table(|table| table.line(self.params.framing, self.floor_ns()))
     }
 
+    /// Waits of the packets that the peer stamped, ns.
+    pub(super) fn remote_waits(&self) -> Option<(Vec<f64>, Line)> {
+        let (table, line) = self.remote_table()?;
+        let (_, samples) = table.main_router()?;
+        Some((samples.iter().map(|sample| HopTable::above(sample, &line, self.params.framing)).collect(), line))
+    }
+
     fn remote_sizes(&self) -> Vec<u16> {
         let most = self.remote.most_octets.map_or(self.full(), |most| most.min(self.full()));
         Plan::new(&self.params, self.remote.least_octets, most).sizes
@@ -231,14 +238,10 @@ impl MethodRun {
         if !self.remote.wanted || self.remote.rows.is_empty() {
             return None;
         }
-        let found = self.remote_table();
-        let framing = self.params.framing;
-        let waits = found.as_ref().map(|(table, line)| {
-            let (_, samples) = table.main_router().unwrap_or((IpAddr::from([0, 0, 0, 0]), &[]));
-            let above = samples.iter().map(|sample| HopTable::above(sample, line, framing).max(0.0));
-            above.sum::<f64>() / samples.len().max(1) as f64
-        });
-        let full = f64::from(framing.wire_octets(u32::from(self.full())));
+        let found = self.remote_waits();
+        let mean = |waits: &[f64]| narrows_stat::mean(&waits.iter().map(|wait| wait.max(0.0)).collect::<Vec<_>>());
+        let waits = found.as_ref().and_then(|(waits, _)| mean(waits));
+        let full = f64::from(self.params.framing.wire_octets(u32::from(self.full())));
         let came = u32::try_from(self.remote.rows.len()).unwrap_or(u32::MAX);
         Some(RemoteStamped {
             packets: self.remote.sent,

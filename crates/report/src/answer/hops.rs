@@ -126,11 +126,11 @@ fn free_now(document: &HopsDocument) -> Said {
     let all = document.hops.iter().all(|hop| hop.available.is_some());
     Some(match share_free(document) {
         Some(share) if share >= ALL && !all => unclear(),
-        Some(share) if share >= NOTHING && !all => ("f5", format!("at most {}", rate(free))),
+        Some(share) if share >= NOTHING && !all => ("f4", format!("roughly {} or less", rate(free))),
         Some(share) if share >= ALL => ("f1", "all of it; no other traffic seen".to_owned()),
         Some(share) if share < NOTHING => ("f2", format!("only {}; other traffic fills the path", rate(free))),
-        Some(_) => ("f4", format!("{}; other traffic takes the rest", rate(free))),
-        None => ("f4", rate(free)),
+        Some(_) => ("f4", format!("roughly {}; other traffic takes the rest", rate(free))),
+        None => ("f4", format!("roughly {}", rate(free))),
     })
 }
 

@@ -2,12 +2,17 @@
 //! for. How far single trains spread, how long bursts were and what others may have backed off are
 //! in the interval, and a wide one says so by itself.
 
+use super::super::bursts::Bursts;
+use super::super::pooled::PooledEstimate;
+use super::{Ending, FLOOR, LOSSY, MIN_TRAINS, RANGE, RunAccount};
+
 /// An interval of few trains that is narrower than this share of the path's rate is of trains that
 /// agree, as behind a token bucket with nobody beside (ours).
 const AGREE: f64 = 0.06;
 
 /// What was seen, of an answer that trains near the turning point gave.
 #[derive(Debug, Clone, Copy)]
+#[expect(clippy::struct_excessive_bools, reason = "each is there or not, whatever the others are")]
 pub(super) struct Doubts {
     /// The run ended before it was to end.
     pub(super) cut_off: bool,
@@ -29,6 +34,25 @@ pub(super) struct Doubts {
     pub(super) lossy: bool,
     /// Single trains disagree.
     pub(super) bursty: bool,
+}
+
+impl RunAccount {
+    /// What was seen, where the interval is so wide as a share of the path's rate.
+    pub(super) fn doubts(&self, (pooled, bursts): (&PooledEstimate, &Bursts), ending: &Ending, width: f64) -> Doubts {
+        let gave_way = pooled.yielded.is_some_and(|yielded| yielded.is_doubt(FLOOR * pooled.scale));
+        Doubts {
+            cut_off: *ending != Ending::Settled,
+            by_curves: !self.curves.is_empty(),
+            few: pooled.per_train.len() < MIN_TRAINS && !bursts.by_watch,
+            width,
+            wide: width > RANGE,
+            bursts: bursts.doubtful,
+            yielded: gave_way || pooled.backed_off() > FLOOR * pooled.scale,
+            outlasts: self.outlasts_round_trips(pooled),
+            lossy: self.lost_ratio() > LOSSY,
+            bursty: !bursts.by_watch && pooled.is_bursty(),
+        }
+    }
 }
 
 impl Doubts {

@@ -75,7 +75,7 @@ fn a_tight_link_behind_the_narrow_one() {
     ];
     insta::assert_snapshot!(answer(&measured(Some(2), Some(3), &hops)), @r"
     Carries   97.5 Mbit/s to far.example; hop 2 is the slowest link
-    Free now  65 Mbit/s; other traffic takes the rest
+    Free now  roughly 65 Mbit/s; other traffic takes the rest
     Limit     other traffic on hop 3 (195 Mbit/s, 65 free), not the slowest link
     Do        less traffic or a faster link there
     c2 f4 l5 d4
@@ -107,10 +107,10 @@ fn a_hop_whose_load_was_not_seen_may_be_the_tight_one() {
     let busy = [unseen.clone(), hop(2, 19_506, BoundKind::Estimated, Some(0.5))];
     insta::assert_snapshot!(answer(&measured(Some(2), Some(2), &busy)), @r"
     Carries   19.5 Mbit/s to far.example; hop 2 is the slowest link
-    Free now  at most 9.75 Mbit/s
+    Free now  roughly 9.75 Mbit/s or less
     Limit     other traffic on hop 2 or before it
     Do        less traffic or a faster link there
-    c2 f5 l6 d4
+    c2 f4 l6 d4
     ");
     let idle = [unseen.clone(), hop(2, 19_506, BoundKind::Estimated, Some(0.0))];
     insta::assert_snapshot!(answer(&measured(Some(2), Some(2), &idle)), @r"
