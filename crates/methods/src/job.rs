@@ -174,7 +174,7 @@ impl Job<'_> {
         };
         self.cost = self.cost.then(measured.cost);
         let mut entry = Entry { metric, direction, method: name, outcome: measured.outcome, cost: measured.cost };
-        doubt_stalled_hosts(&mut entry.outcome);
+        doubt_stalled_hosts(&mut entry);
         feed.tell(world.now(), Progress::StageEnded(StageEnded::of(&entry)));
         (entry, fault)
     }
@@ -201,12 +201,44 @@ impl Job<'_> {
 }
 
 /// A host that stood still, or whose clock was set, has shown the method something else than the
-/// path.
-fn doubt_stalled_hosts(outcome: &mut Outcome) {
-    if let Outcome::Estimated(estimate) = outcome
-        && estimate.caveats.iter().any(|caveat| matches!(caveat, Caveat::HostStall | Caveat::ClockStep))
+/// path. The search for what is available tells its trains that met a standstill from the others,
+/// and doubts them itself.
+fn doubt_stalled_hosts(entry: &mut Entry) {
+    let own = entry.metric == Metric::AvailableIpCapacity;
+    let weighs = |caveat: &Caveat| match caveat {
+        Caveat::HostStall => !own,
+        Caveat::ClockStep => true,
+        _ => false,
+    };
+    if let Outcome::Estimated(estimate) = &mut entry.outcome
+        && estimate.caveats.iter().any(weighs)
     {
         estimate.confidence = Confidence::Low;
+    }
+}
+
+#[cfg(test)]
+mod stalled {
+    use super::*;
+
+    #[test]
+    fn what_is_available_is_not_doubted_for_a_standstill_alone() {
+        let low = |metric: Metric, caveat: Caveat| {
+            let rate = narrows_units::BitRate::from_mbps(50);
+            let outcome = narrows_probe::Estimate::ip_rate(metric, rate, rate, rate).caveat(caveat).into();
+            let mut entry = Entry {
+                metric,
+                direction: narrows_units::Direction::Forward,
+                method: "slope",
+                outcome,
+                cost: Cost::default(),
+            };
+            doubt_stalled_hosts(&mut entry);
+            entry.outcome.estimate().map(|estimate| estimate.confidence == Confidence::Low)
+        };
+        assert_eq!(low(Metric::AvailableIpCapacity, Caveat::HostStall), Some(false));
+        assert_eq!(low(Metric::AvailableIpCapacity, Caveat::ClockStep), Some(true));
+        assert_eq!(low(Metric::IpCapacity, Caveat::HostStall), Some(true));
     }
 }
 
