@@ -217,31 +217,6 @@ fn doubt_stalled_hosts(entry: &mut Entry) {
     }
 }
 
-#[cfg(test)]
-mod stalled {
-    use super::*;
-
-    #[test]
-    fn what_is_available_is_not_doubted_for_a_standstill_alone() {
-        let low = |metric: Metric, caveat: Caveat| {
-            let rate = narrows_units::BitRate::from_mbps(50);
-            let outcome = narrows_probe::Estimate::ip_rate(metric, rate, rate, rate).caveat(caveat).into();
-            let mut entry = Entry {
-                metric,
-                direction: narrows_units::Direction::Forward,
-                method: "slope",
-                outcome,
-                cost: Cost::default(),
-            };
-            doubt_stalled_hosts(&mut entry);
-            entry.outcome.estimate().map(|estimate| estimate.confidence == Confidence::Low)
-        };
-        assert_eq!(low(Metric::AvailableIpCapacity, Caveat::HostStall), Some(false));
-        assert_eq!(low(Metric::AvailableIpCapacity, Caveat::ClockStep), Some(true));
-        assert_eq!(low(Metric::IpCapacity, Caveat::HostStall), Some(true));
-    }
-}
-
 /// A method, its parameters, and its state machine ready to run.
 type Ready = (&'static dyn narrows_probe::Method, RawParams, Box<dyn narrows_probe::Estimator>);
 
@@ -251,4 +226,24 @@ fn begin(name: &'static str, params: &[(&'static str, String)]) -> Result<Ready,
     let raw: RawParams = params.iter().cloned().collect();
     let estimator = method.begin(&raw).map_err(|error| missing(error.to_string()))?;
     Ok((method, raw, estimator))
+}
+
+#[cfg(test)]
+mod stalled {
+    use super::*;
+
+    #[test]
+    fn what_is_available_is_not_doubted_for_a_standstill_alone() {
+        let low = |metric: Metric, caveat: Caveat| {
+            let rate = narrows_units::BitRate::from_mbps(50);
+            let outcome = Estimate::ip_rate(metric, rate, rate, rate).caveat(caveat).into();
+            let mut entry =
+                Entry { metric, direction: Direction::Forward, method: "slope", outcome, cost: Cost::default() };
+            doubt_stalled_hosts(&mut entry);
+            entry.outcome.estimate().map(|estimate| estimate.confidence == Confidence::Low)
+        };
+        assert_eq!(low(Metric::AvailableIpCapacity, Caveat::HostStall), Some(false));
+        assert_eq!(low(Metric::AvailableIpCapacity, Caveat::ClockStep), Some(true));
+        assert_eq!(low(Metric::IpCapacity, Caveat::HostStall), Some(true));
+    }
 }

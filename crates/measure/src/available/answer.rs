@@ -409,6 +409,11 @@ impl RunAccount {
             .with("trains", self.count)
     }
 
+    /// Trains during which a host stood still.
+    fn stalled_trains(&self) -> usize {
+        self.paused as usize + self.trains.iter().filter(|train| train.slept).count()
+    }
+
     fn lost_ratio(&self) -> f64 {
         self.lost as f64 / self.sent.max(1) as f64
     }

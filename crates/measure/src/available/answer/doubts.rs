@@ -9,6 +9,10 @@ use super::{Ending, FLOOR, LOSSY, MIN_TRAINS, RANGE, RunAccount};
 /// An interval of few trains that is narrower than this share of the path's rate is of trains that
 /// agree, as behind a token bucket with nobody beside (ours).
 const AGREE: f64 = 0.06;
+/// A host that stands still in more of the trains than this is busy: between two ends that were,
+/// one such answer in nine was wrong, and in each of those a quarter of the trains or more had met
+/// a standstill (ours).
+const STOOD: f64 = 0.2;
 
 /// What was seen, of an answer that trains near the turning point gave.
 #[derive(Debug, Clone, Copy)]
@@ -34,6 +38,8 @@ pub(super) struct Doubts {
     pub(super) lossy: bool,
     /// Single trains disagree.
     pub(super) bursty: bool,
+    /// A host stood still in so many of the trains, as a share.
+    pub(super) stalled: f64,
 }
 
 impl RunAccount {
@@ -51,6 +57,7 @@ impl RunAccount {
             outlasts: self.outlasts_round_trips(pooled),
             lossy: self.lost_ratio() > LOSSY,
             bursty: !bursts.by_watch && pooled.is_bursty(),
+            stalled: self.stalled_trains() as f64 / self.trains.len().max(1) as f64,
         }
     }
 }
@@ -67,6 +74,7 @@ impl Doubts {
             || (self.bursts && (self.wide || self.outlasts))
             || (self.yielded && self.outlasts)
             || (self.lossy && crossed)
+            || self.stalled > STOOD
     }
 }
 
@@ -85,6 +93,7 @@ mod tests {
         outlasts: false,
         lossy: false,
         bursty: false,
+        stalled: 0.2,
     };
 
     #[test]
@@ -112,6 +121,7 @@ mod tests {
             Doubts { yielded: true, outlasts: true, ..NONE },
             Doubts { lossy: true, bursty: true, ..NONE },
             Doubts { lossy: true, yielded: true, ..NONE },
+            Doubts { stalled: 0.25, ..NONE },
         ];
         assert!(low.into_iter().all(Doubts::weigh));
     }
