@@ -176,7 +176,8 @@ impl Scale {
     ) -> (usize, f64) {
         let unfelt = (PRIMING_BURST_PACKETS * self.packet / self.rate).max(PRIMING_BURST_DELAY);
         let slow = PRIMING_BURST_SHARE * 8.0 * BURST_OCTETS / self.rate > unfelt;
-        let most = (PRIMING_BURST_SHARE * burst / self.rate).min(if slow { unfelt } else { f64::INFINITY });
+        let allowed = PRIMING_BURST_SHARE * burst / self.rate;
+        let most = if slow { allowed.min(unfelt) } else { allowed };
         let delay = (PRIMING_BURST * (wander * length).sqrt()).min(most);
         let kept = (1.0 - available / rate).max(0.05);
         let packets = (delay * self.rate / self.packet / kept).max(PRIMING_BURST_LEAST);

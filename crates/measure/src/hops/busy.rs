@@ -3,7 +3,6 @@
 use super::line::Line;
 use super::picture::Picture;
 use super::session::MethodRun;
-use super::table::HopTable;
 use narrows_probe::outcome::{BoundKind, HopCapacity};
 
 /// An answer that waited less than this met nobody: kernels that were at rest answer some tens of
@@ -52,8 +51,7 @@ pub(super) fn ratio(session: &MethodRun, picture: &Picture, of: (usize, Option<H
 /// Waits of the answers of a hop, ns.
 fn answered(session: &MethodRun, picture: &Picture, hop: usize) -> Option<(Vec<f64>, Line)> {
     let line = picture.lines[hop]?;
-    let (_, samples) = session.hops[hop].main_router()?;
-    Some((samples.iter().map(|sample| HopTable::above(sample, &line, session.params.framing)).collect(), line))
+    Some((session.hops[hop].waits(&line, session.params.framing)?, line))
 }
 
 /// Share of waits that are no longer than `near`.

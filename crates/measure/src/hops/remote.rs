@@ -123,8 +123,7 @@ impl MethodRun {
     /// Waits of the packets that the peer stamped, ns.
     pub(super) fn remote_waits(&self) -> Option<(Vec<f64>, Line)> {
         let (table, line) = self.remote_table()?;
-        let (_, samples) = table.main_router()?;
-        Some((samples.iter().map(|sample| HopTable::above(sample, &line, self.params.framing)).collect(), line))
+        Some((table.waits(&line, self.params.framing)?, line))
     }
 
     fn remote_sizes(&self) -> Vec<u16> {

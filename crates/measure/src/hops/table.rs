@@ -262,6 +262,12 @@ impl HopTable {
         sample.round_trip_ns as f64 - line.at(wire(sample.octets), wire(sample.reply_octets))
     }
 
+    /// Waits of the main router's answers above that line, ns.
+    pub(super) fn waits(&self, line: &Line, framing: Framing) -> Option<Vec<f64>> {
+        let (_, samples) = self.main_router()?;
+        Some(samples.iter().map(|sample| Self::above(sample, line, framing)).collect())
+    }
+
     pub(super) fn least_ns(&self, octets: u16) -> Option<i64> {
         let (_, samples) = self.main_router()?;
         let of_size = samples.iter().filter(|sample| sample.octets == octets);

@@ -30,6 +30,11 @@ impl HopsDocument {
         forward.is_some_and(|way| way.verdict == BoundKind::Estimated && way.is_shaped())
     }
 
+    /// What is free is known of each hop.
+    fn is_all_seen(&self) -> bool {
+        self.hops.iter().all(|hop| hop.available.is_some())
+    }
+
     /// Whether probes to this hop may have waited for traffic on one before it.
     fn is_unseen_before(&self, hop: &HopRow) -> bool {
         self.hops.iter().any(|other| other.ttl < hop.ttl && other.available.is_none())
@@ -123,7 +128,7 @@ fn free_now(document: &HopsDocument) -> Said {
         return document.whole().map(|_| unclear());
     };
     // Another hop may have less left, if that of each is not known.
-    let all = document.hops.iter().all(|hop| hop.available.is_some());
+    let all = document.is_all_seen();
     Some(match share_free(document) {
         Some(share) if share >= ALL && !all => unclear(),
         Some(share) if share >= NOTHING && !all => ("f4", format!("roughly {} or less", rate(free))),
@@ -149,7 +154,7 @@ fn limit(document: &HopsDocument) -> Rule {
         }
         (Some((hop, _)), Some(_)) => ("l6", format!("other traffic on hop {}, the slowest link", hop.ttl)),
         (Some((hop, _)), None) => ("l6", format!("other traffic on hop {}", hop.ttl)),
-        (None, _) if document.whole().is_some() && document.hops.iter().any(|hop| hop.available.is_none()) => {
+        (None, _) if document.whole().is_some() && !document.is_all_seen() => {
             ("l7", "the slowest link of the path, or traffic that was not seen".to_owned())
         }
         (None, _) if document.whole().is_some() => ("l7", "the slowest link of the path".to_owned()),
