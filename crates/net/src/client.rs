@@ -247,9 +247,10 @@ impl SocketWorld {
         self.rtt + GRACE
     }
 
-    /// How long to wait for an answer on the control connection.
+    /// How long to wait for an answer on the control connection: a full queue on the way may lose a
+    /// word and its repetitions, which come after 0.3, 0.6, 1.2 and 2.4 s.
     fn timeout(&self) -> Duration {
-        Duration::from_secs(2) + 2 * self.rtt
+        Duration::from_secs(5) + 2 * self.rtt
     }
 
     /// Flows `0..count`, opened as far as they are not.

@@ -103,6 +103,11 @@ impl Conversation {
         self.activity != Activity::Idle
     }
 
+    /// A load or transfer is under way: traffic that somebody has to stop.
+    pub fn is_loading(&self) -> bool {
+        self.activity.is_loading()
+    }
+
     /// The session holds this slot.
     pub fn holds(&self, kind: SlotKind) -> bool {
         let slot = match kind {

@@ -91,7 +91,14 @@ pub const DEFAULT_PORT: u16 = 8620;
 /// often, if only `Alive` (RFC 9097's watchdogs count in seconds; ours stop sooner).
 pub const ALIVE_EVERY: std::time::Duration = std::time::Duration::from_millis(250);
 
-/// The sender of traffic stops after this long without a word from the other side.
+/// After its last word each side says `Alive` so many times more, at its next looks (50 ms apart).
+/// A full queue on the way loses the word that follows a train; only what comes behind it tells TCP
+/// so at once, and else a timer does after some 300 ms (RFC 8985 §7.2).
+pub const FOLLOWED_BY: u8 = 3;
+
+/// The sender of traffic stops after this long without a word from the other side. Who only
+/// receives a train waits up to [`IDLE_LIMIT`], for the train may have filled the queue in which
+/// that word is lost.
 pub const PEER_SILENT_AFTER: std::time::Duration = std::time::Duration::from_millis(900);
 
 /// The longest silence on the control connection while no traffic runs; each side sends `Alive` at

@@ -3,7 +3,7 @@
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use narrows_probe::Refusal;
 use narrows_wire::{
-    ALIVE_EVERY, ClientMessage, Conversation, FrameKind, FrameReader, IDLE_LIMIT, MessageVerdict, PEER_SILENT_AFTER,
-    RefusalCode, Rows, ServerMessage, Side,
+    ALIVE_EVERY, ClientMessage, Conversation, FOLLOWED_BY, FrameKind, FrameReader, IDLE_LIMIT, MessageVerdict,
+    PEER_SILENT_AFTER, RefusalCode, Rows, ServerMessage, Side,
 };
 
 use crate::clock::{self, nanos};
@@ -43,7 +43,10 @@ struct Link {
     /// When the remote host last gave a sign of life, here or by data of a test.
     last_received_ns: Arc<AtomicI64>,
     said_ns: AtomicI64,
+    /// A load or transfer is under way.
     busy: AtomicBool,
+    /// Signs of life that are to follow the last word.
+    to_follow: AtomicU8,
     leave: AtomicBool,
     /// Whatever is being sent should stop: the user asked, or the remote host is gone.
     halt: AtomicBool,
@@ -80,6 +83,7 @@ impl Control {
             last_received_ns: Arc::new(AtomicI64::new(now)),
             said_ns: AtomicI64::new(now),
             busy: AtomicBool::new(false),
+            to_follow: AtomicU8::new(0),
             leave: AtomicBool::new(false),
             halt: AtomicBool::new(false),
             stop,
@@ -136,12 +140,13 @@ impl Control {
     }
 
     fn write(&self, frame: &[u8]) -> Result<(), Error> {
-        let busy = self.conversation.is_busy();
+        let busy = self.conversation.is_loading();
         if busy && !self.link.busy.load(Ordering::Relaxed) {
             // Silence counts from when there is something to speak of.
             self.link.last_received_ns.fetch_max(clock::now_ns(), Ordering::Relaxed);
         }
         self.link.busy.store(busy, Ordering::Relaxed);
+        self.link.to_follow.store(FOLLOWED_BY, Ordering::Relaxed);
         self.link.write(frame).map_err(|error| match error.kind() {
             io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset => PeerError::Closed { peer: self.peer }.into(),
             io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock => PathError::Silent {
@@ -169,7 +174,7 @@ impl Control {
                 Incoming::Rows(rows) => self.conversation.rows(Side::Server, rows),
             };
             let verdict = verdict.map_err(|violation| self.broken(violation.to_string()))?;
-            self.link.busy.store(self.conversation.is_busy(), Ordering::Relaxed);
+            self.link.busy.store(self.conversation.is_loading(), Ordering::Relaxed);
             match incoming {
                 Incoming::Message(ServerMessage::Refused { code, text, .. }) if code.is_final() => {
                     return Err(refused(self.peer, code, text));
@@ -264,6 +269,11 @@ impl Drop for Control {
 }
 
 impl Link {
+    /// The last word is to be followed by one more sign of life.
+    fn follows(&self) -> bool {
+        self.to_follow.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_ok()
+    }
+
     fn write(&self, frame: &[u8]) -> io::Result<()> {
         let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
         self.said_ns.store(clock::now_ns(), Ordering::Relaxed);
@@ -300,9 +310,9 @@ impl Link {
             if now - self.last_received_ns.load(Ordering::Relaxed) > nanos(limit) {
                 break End::Silent;
             }
-            if now - self.said_ns.load(Ordering::Relaxed) > nanos(ALIVE_EVERY.saturating_sub(POLL))
-                && self.write(&ClientMessage::Alive.frame()).is_err()
-            {
+            let silent = now - self.said_ns.load(Ordering::Relaxed);
+            let due = silent > nanos(ALIVE_EVERY.saturating_sub(POLL)) || silent > nanos(POLL / 2) && self.follows();
+            if due && self.write(&ClientMessage::Alive.frame()).is_err() {
                 break End::Closed;
             }
         };

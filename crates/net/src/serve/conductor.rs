@@ -52,26 +52,45 @@ impl Conductor {
 
     /// The next order within `timeout` (at most [`POLL`]); fails when the client is gone or silent.
     pub(super) fn order(&self, timeout: Duration) -> Result<Option<Order>, BrokenOff> {
+        self.order_while(timeout, Self::still_there)
+    }
+
+    /// The same for who only receives: fails when the client is gone.
+    pub(super) fn order_to_receiver(&self, timeout: Duration) -> Result<Option<Order>, BrokenOff> {
+        self.order_while(timeout, Self::still_connected)
+    }
+
+    fn order_while(
+        &self,
+        timeout: Duration,
+        may_go_on: impl Fn(&Self) -> Result<(), BrokenOff>,
+    ) -> Result<Option<Order>, BrokenOff> {
         match self.orders.recv_timeout(timeout.min(POLL)) {
             Ok(order) => Ok(Some(order)),
-            Err(RecvTimeoutError::Timeout) => self.still_there().map(|()| None),
+            Err(RecvTimeoutError::Timeout) => may_go_on(self).map(|()| None),
             Err(RecvTimeoutError::Disconnected) => Err(Self::gone()),
         }
     }
 
     /// Fails when the client is gone or silent.
     pub(super) fn still_there(&self) -> Result<(), BrokenOff> {
-        if self.session.ended.load(Ordering::Relaxed) {
-            return Err(Self::gone());
-        }
-        if self.session.unreported.load(Ordering::Relaxed) > MOST_UNREPORTED {
-            return Err(BrokenOff::limit("the client does not read what it is told"));
-        }
+        self.still_connected()?;
         if self.session.must_stop() {
             return Err(BrokenOff {
                 code: RefusalCode::Internal,
                 text: format!("no word from the client for {} ms", narrows_wire::PEER_SILENT_AFTER.as_millis()),
             });
+        }
+        Ok(())
+    }
+
+    /// Fails when the client is gone.
+    pub(super) fn still_connected(&self) -> Result<(), BrokenOff> {
+        if self.session.ended.load(Ordering::Relaxed) {
+            return Err(Self::gone());
+        }
+        if self.session.unreported.load(Ordering::Relaxed) > MOST_UNREPORTED {
+            return Err(BrokenOff::limit("the client does not read what it is told"));
         }
         Ok(())
     }

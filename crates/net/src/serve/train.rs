@@ -53,7 +53,7 @@ pub(super) fn receive(conductor: &Conductor, train: &TrainExpectation) -> Result
     *lock(&flow.collector) = Collector::Train(TrainCollector::new(train.id, train.packets, poll_interval_ns));
     conductor.say(ServerMessage::Armed { id: train.id });
     let sent = loop {
-        match conductor.order(POLL) {
+        match conductor.order_to_receiver(POLL) {
             Ok(Some(Order::TrainSent { packets })) => break Ok(packets),
             Ok(_) => {}
             Err(broken) => break Err(broken),
@@ -66,7 +66,7 @@ pub(super) fn receive(conductor: &Conductor, train: &TrainExpectation) -> Result
         let (arrived, last_ns) = train.progress();
         let quiet_at = last_ns.max(reported_ns).saturating_add(quiet_ns);
         let left = quiet_at.saturating_sub(clock::now_ns());
-        if arrived >= *sent || left <= 0 || conductor.still_there().is_err() {
+        if arrived >= *sent || left <= 0 || conductor.still_connected().is_err() {
             break;
         }
         let timeout = Duration::from_nanos(left.unsigned_abs()).min(POLL);
@@ -78,7 +78,7 @@ pub(super) fn receive(conductor: &Conductor, train: &TrainExpectation) -> Result
     let collected = std::mem::take(&mut *collector);
     drop(collector);
     sent?;
-    conductor.still_there()?;
+    conductor.still_connected()?;
     if let Collector::Train(train) = collected {
         let (result, rows) = train.finish();
         conductor.say(ServerMessage::TrainResult(result));

@@ -58,6 +58,25 @@ impl Activity {
         }
     }
 
+    pub(super) fn is_loading(self) -> bool {
+        match self {
+            Self::LoadAsked(..)
+            | Self::Load(..)
+            | Self::LoadEnding(..)
+            | Self::TransferAsked(..)
+            | Self::Transfer(..)
+            | Self::TransferEnding(..) => true,
+            Self::Idle
+            | Self::Expected(_)
+            | Self::Armed(_)
+            | Self::Sent(_)
+            | Self::ArrivalsNext(_)
+            | Self::PlanNext(_)
+            | Self::Planned(_)
+            | Self::DeparturesNext(_) => false,
+        }
+    }
+
     /// Whether the client's message is in order; a request while something is under way is not.
     pub(super) fn client(&mut self, message: &ClientMessage) -> Result<bool, Violation> {
         let begun = match message {

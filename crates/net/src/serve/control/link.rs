@@ -59,6 +59,8 @@ pub(super) struct Link {
     pub(super) conversation: Conversation,
     /// When we last said anything.
     pub(super) said: Instant,
+    /// Signs of life that are to follow the last word.
+    pub(super) to_follow: u8,
     buffer: Box<[u8]>,
 }
 
@@ -72,6 +74,7 @@ impl Link {
             frames,
             conversation: Conversation::new(),
             said: Instant::now(),
+            to_follow: 0,
             buffer: vec![0; READ_OCTETS].into_boxed_slice(),
         }
     }
@@ -120,6 +123,7 @@ impl Link {
     async fn put(&mut self, octets: &[u8]) -> Result<(), End> {
         timeout(WRITE_TIME, self.write.write_all(octets)).await.map_err(|_| End::Late)??;
         self.said = Instant::now();
+        self.to_follow = narrows_wire::FOLLOWED_BY;
         Ok(())
     }
 
