@@ -25,6 +25,7 @@ use narrows_probe::{
 };
 use narrows_train::bucket_watch::BucketWatch;
 use narrows_train::carried::Carried;
+use narrows_train::train_method::arrived_ns;
 
 /// Relative error of the fitted capacity up to which it is reported.
 const GOOD_FIT: f64 = 0.1;
@@ -94,6 +95,8 @@ pub(super) struct RunAccount {
     pub(super) lost: u64,
     pub(super) reordered: u64,
     pub(super) local_drops: u64,
+    /// The least delay of any packet, ns, with the clocks' unknown offset.
+    pub(super) least_ns: Option<i64>,
     pub(super) clock_steps: u32,
     pub(super) jumps: Jumps,
     /// Small packets between the trains.
@@ -107,6 +110,8 @@ pub(super) struct RunAccount {
     pub(super) overflow_rate: f64,
     /// Losses of trains that overflow no queue by themselves.
     pub(super) slow: SlowTrains,
+    /// Trains that the link takes, and of which much was lost from the first packets on.
+    pub(super) met_full: u32,
     /// Trains of two rates, slow and fast, that ask whether others keep the queue full.
     pub(super) full_queue: [Through; 2],
     pub(super) paused: u32,
@@ -132,6 +137,8 @@ impl RunAccount {
         self.lost += report.lost_on_path() as u64;
         self.reordered += u64::from(report.reordered);
         self.local_drops += u64::from(report.local_drops);
+        let delays = report.arrivals.iter().filter_map(|row| Some(arrived_ns(row)? - row.departed.nanos()));
+        self.least_ns = delays.chain(self.least_ns).min();
     }
 
     pub(super) fn scale(&self) -> Option<f64> {

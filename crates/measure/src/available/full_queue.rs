@@ -79,8 +79,9 @@ pub(super) struct Leftover {
 }
 
 impl Queue {
-    /// The queue in front of a link of that capacity; `packet` in bits.
-    pub(super) fn of(slow: &Through, fast: &Through, capacity: f64, packet: f64) -> Option<Self> {
+    /// The queue in front of a link of that capacity; `packet` in bits, `least_ns` the least delay
+    /// of all trains.
+    pub(super) fn of(slow: &Through, fast: &Through, (capacity, packet): (f64, f64), least_ns: f64) -> Option<Self> {
         let (low, low_error) = slow.ratio()?;
         let (high, high_error) = fast.ratio()?;
         let packet_ns = packet * 1e9 / capacity;
@@ -91,8 +92,10 @@ impl Queue {
             return Some(Self::HasRoom);
         }
         let grows = high - low > SURE * low_error.hypot(high_error);
-        let fills = narrows_stat::median(&fast.delays)? - narrows_stat::median(&slow.delays)?;
-        if !grows || low < LEAST_LOST || fills > FILLED * packet_ns {
+        let beside_slow = narrows_stat::median(&slow.delays)?;
+        let fills = narrows_stat::median(&fast.delays)? - beside_slow;
+        let most = (FILLED * packet_ns).max(FILLED_SHARE * (beside_slow - least_ns));
+        if !grows || low < LEAST_LOST || fills > most {
             return Some(Self::Unclear);
         }
         let load = low - slow.rate / capacity;
@@ -108,6 +111,9 @@ const SURE: f64 = 1.645;
 const LEAST_LOST: f64 = 1.03;
 /// Packets by which the queue of a link that is not busy yet grows before it loses any.
 const FILLED: f64 = 2.0;
+/// Share of the queue that stands beside slow trains by which fast ones lift one that others keep
+/// full: transfers that lost packets let it sink a little, time and again.
+const FILLED_SHARE: f64 = 0.1;
 /// Share of what a fast train adds to a queue that must show in its delays where there is room.
 const ADDED: f64 = 0.5;
 const LEAST_RECEIVED: u64 = 20;
@@ -130,7 +136,15 @@ mod tests {
     }
 
     fn queue(slow: &Through, fast: &Through) -> Option<Queue> {
-        Queue::of(slow, fast, CAPACITY, 12e3)
+        Queue::of(slow, fast, (CAPACITY, 12e3), f64::INFINITY)
+    }
+
+    #[test]
+    fn a_queue_that_stands_high_beside_slow_trains_is_full() {
+        let (slow, fast) = (through(12.5e6, 270.0, 22e6, 0.0), through(200e6, 150.0, 23e6, 0.1e6));
+        let least = |least| Queue::of(&slow, &fast, (CAPACITY, 12e3), least);
+        assert!(matches!(least(6e6), Some(Queue::Full(_))), "1 of 16 ms");
+        assert_eq!(least(20e6), Some(Queue::Unclear), "1 of 2 ms");
     }
 
     #[test]

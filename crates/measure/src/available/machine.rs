@@ -83,6 +83,7 @@ pub struct Machine {
     turning_point_of: TurningPointOf,
     /// Trains that ask whether others keep the queue full are under way.
     full_queue: Option<FullQueueLook>,
+    looked_early: bool,
     /// Small packets are under way, and what follows.
     watching: Option<Watching>,
     /// The world does not send them.
@@ -127,6 +128,7 @@ impl Machine {
             planned: Duration::ZERO,
             turning_point_of: TurningPointOf::default(),
             full_queue: None,
+            looked_early: false,
             watching: None,
             no_watch: false,
             overhead: Duration::ZERO,
@@ -208,6 +210,7 @@ impl Machine {
         self.priming_packets = (0, 0.0);
         self.packets = self.length();
         self.prime();
+        self.look_early();
         self.pause(now, octets)
     }
 

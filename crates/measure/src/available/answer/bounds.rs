@@ -108,9 +108,10 @@ impl RunAccount {
     }
 
     /// What trains of two rates show of the queue, if they were sent.
-    pub(super) fn queue(&self) -> Option<Queue> {
+    pub(in crate::available) fn queue(&self) -> Option<Queue> {
         let [slow, fast] = &self.full_queue;
-        Queue::of(slow, fast, self.carries()?, 8.0 * f64::from(self.packet_octets))
+        let packet = 8.0 * f64::from(self.packet_octets);
+        Queue::of(slow, fast, (self.carries()?, packet), self.least_ns? as f64)
     }
 
     /// What a token bucket let through is no bound of what lasts.

@@ -137,6 +137,8 @@ impl Machine {
         let fast = self.seen.carries().is_none_or(|carries| losses.rate_sent > FASTER * carries);
         if !fast {
             self.seen.slow.push(losses);
+            let much = losses.lost as f64 > LOSS_LIMIT * losses.packets as f64;
+            self.seen.met_full += u32::from(much && losses.before < SHORTEST);
         }
         losses.is_late() || (fast && losses.lost_the_rest())
     }
