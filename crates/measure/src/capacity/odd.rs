@@ -25,7 +25,11 @@ pub(super) fn worth_asking(facts: &PathFacts, reports: &[TrainReport], outcome: 
     });
     let hopeless =
         matches!(outcome, Outcome::Inconclusive { reason: Reason::NoAnswer | Reason::TooMuchLoss { .. }, .. });
-    if settled || hopeless {
+    let sure = outcome.estimate().is_some_and(|estimate| estimate.confidence > Confidence::Low);
+    // In front of a queue that others keep full trains begin at any time, and their packets come in
+    // runs: what the first part made of that stands.
+    let full = sure && loss_ratio(reports) >= LOSSY;
+    if settled || hopeless || full {
         return None;
     }
     let signature = classify(facts, reports);
@@ -42,7 +46,6 @@ pub(super) fn worth_asking(facts: &PathFacts, reports: &[TrainReport], outcome: 
     }
     // Steady traffic spaces packets as regularly as bursts do; where paced trains name it and pairs
     // are sure, nothing is left to ask.
-    let sure = outcome.estimate().is_some_and(|estimate| estimate.confidence > Confidence::Low);
     let named = signature.cause == Cause::CrossTraffic && sure;
     let affordable = rate.is_some_and(|rate| rate >= AFFORDABLE_BPS);
     let unsure = outcome.verdict() == BoundKind::Estimated && !sure;

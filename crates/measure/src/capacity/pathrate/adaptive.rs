@@ -14,7 +14,7 @@ use narrows_units::BitRate;
 
 use super::sample::{Flaw, Phase, Sample};
 use super::session::{Acceptance, MethodRun};
-use super::{Last, Request, batches, buckets, modes, quick, settled};
+use super::{Last, Request, batches, buckets, full_queue, modes, quick, settled};
 
 /// Where the run stands.
 #[derive(Debug, Clone)]
@@ -109,7 +109,7 @@ impl Adaptive {
             Some(_) => self.failures = 0,
             None => {}
         }
-        if hopeless(session) {
+        if hopeless(session) || full_queue::narrow(session).is_some() {
             return None;
         }
         // Every pass but the last fills the queue or moves on to a later stage. Should one lead
@@ -463,7 +463,7 @@ fn most_ns(session: &MethodRun) -> f64 {
 fn hopeless(session: &MethodRun) -> bool {
     let tally = &session.tally;
     let silent = tally.answered_trains == 0 && tally.trains >= SILENT_TRAINS;
-    silent || (tally.sent >= JUDGED_PACKETS && (tally.lost + tally.dropped) * 2 > tally.sent)
+    silent || (tally.sent >= JUDGED_PACKETS && (tally.lost + tally.dropped) * 4 > tally.sent * 3)
 }
 
 // Ours, all of them; the module documentation of the method has the table.

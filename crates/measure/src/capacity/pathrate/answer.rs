@@ -9,6 +9,7 @@ use super::by_trains::{WIDEST, blurred, from_bound, from_idle_trains, from_train
 use super::capprobe::{self, Filtered};
 use super::core::{LEAST_FULL, backed, core, pairs_within, sharpen};
 use super::diagnostics::{common_caveats, diagnostics, finish, samples};
+use super::full_queue;
 use super::gaps;
 use super::hosts::{from_batches, mimicked, receiver_bound, sender_rate, sent_share};
 use super::least_delay;
@@ -47,6 +48,12 @@ pub(super) fn conclude(session: &MethodRun, stopped: Option<&Reason>) -> Outcome
 
 fn answer(session: &MethodRun) -> Result<Estimate, Reason> {
     let search = search(session);
+    if let Some(found) = full_queue::narrow(session) {
+        // Long trains that get a share of such a link say less.
+        let mut estimate = plain(session, found.rate, found.low, found.high)?.with("branch", "full queue");
+        estimate.confidence = estimate.confidence.min(Confidence::Medium);
+        return Ok(not_excluded(mark_mimicked(session, estimate, found.rate), search.excluded_octets));
+    }
     if let Some(turning_point) = search.turning_point.filter(|turning_point| credible(session, turning_point)) {
         let found = from_bucket(session, &turning_point, behind::estimate(session, &turning_point));
         return Ok(if found.verdict() == BoundKind::LowerBound {

@@ -166,7 +166,7 @@ impl Sample {
             return Err(Flaw::Lost);
         }
         let run = longest_run(counted, |row| matches!(row.fate, Fate::Received(_)));
-        if run.len() < 2 || run.len() * 2 < counted.len() {
+        if run.len() < 2 || (run.len() < 3 && run.len() * 2 < counted.len()) {
             return Err(Flaw::Lost);
         }
         let mut stamps: Vec<(Stamp<Receiver>, Stamp<Sender>)> = Vec::with_capacity(run.len());

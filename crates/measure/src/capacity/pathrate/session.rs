@@ -6,6 +6,7 @@ mod sizes;
 use narrows_units::{Framing, nanos_f64};
 
 use super::framing::Inverted;
+use super::neighbours::Neighbours;
 use super::params::{Params, Preset};
 use super::sample::{Flaw, Phase, Sample, Tally};
 pub(super) use interval::{Pooled, half_width_of_rates, pool};
@@ -34,6 +35,8 @@ pub(super) struct MethodRun {
     pub(super) behind: Vec<TrainReport>,
     /// How fast long trains were carried, those that lost packets among them (adaptive).
     pub(super) long: Vec<Carried>,
+    /// Trains that nobody paced, behind what may be a queue that others keep full (adaptive).
+    pub(super) neighbours: Neighbours,
     /// What the sizes of an idle path's trains say of the narrow link's framing (adaptive).
     pub(super) inverted: Option<Inverted>,
 }
@@ -61,6 +64,7 @@ impl MethodRun {
             passages: Vec::new(),
             behind: Vec::new(),
             long: Vec::new(),
+            neighbours: Neighbours::default(),
             inverted: None,
         }
     }
@@ -97,6 +101,7 @@ impl MethodRun {
 
     /// What a train that is long enough says of a token bucket, and bounds.
     fn take_long(&mut self, report: &TrainReport) {
+        self.neighbours.push(self.full_size(), self.framing(), report);
         // Of a report on several pairs the pauses between them are the sender's.
         let one = Phase::of(report.id) != Some(Phase::Filter);
         if one && report.arrivals.len() >= LONG {
