@@ -12,7 +12,7 @@ use narrows_units::{BitRate, Metric, Sender, Stamp};
 use super::bursts::idle;
 use super::busy::{Busy, Watch};
 use super::curve::Curve;
-use super::full_queue::{Queue, Through};
+use super::full_queue::{Queue, Through, delays_ns};
 use super::jumps::Jumps;
 use super::loss::SlowTrains;
 use super::pooled::{PooledEstimate, fastest};
@@ -25,7 +25,6 @@ use narrows_probe::{
 };
 use narrows_train::bucket_watch::BucketWatch;
 use narrows_train::carried::Carried;
-use narrows_train::train_method::arrived_ns;
 
 /// Relative error of the fitted capacity up to which it is reported.
 const GOOD_FIT: f64 = 0.1;
@@ -137,8 +136,7 @@ impl RunAccount {
         self.lost += report.lost_on_path() as u64;
         self.reordered += u64::from(report.reordered);
         self.local_drops += u64::from(report.local_drops);
-        let delays = report.arrivals.iter().filter_map(|row| Some(arrived_ns(row)? - row.departed.nanos()));
-        self.least_ns = delays.chain(self.least_ns).min();
+        self.least_ns = delays_ns(report).chain(self.least_ns).min();
     }
 
     pub(super) fn scale(&self) -> Option<f64> {

@@ -14,6 +14,11 @@
 use narrows_probe::probes::TrainReport;
 use narrows_train::train_method::arrived_ns;
 
+/// Delays of the packets that came, ns, with the clocks' unknown offset.
+pub(super) fn delays_ns(report: &TrainReport) -> impl Iterator<Item = i64> + '_ {
+    report.arrivals.iter().filter_map(|row| Some(arrived_ns(row)?.saturating_sub(row.departed.nanos())))
+}
+
 /// Trains at one rate, together.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct Through {
@@ -34,8 +39,7 @@ impl Through {
         self.sent += sent;
         self.received += report.received().count() as u64;
         self.rate = (self.rate * before + rate * sent as f64) / self.sent.max(1) as f64;
-        let delay = |row| Some((arrived_ns(row)? - row.departed.nanos()) as f64);
-        let delays: Vec<f64> = report.arrivals.iter().filter_map(delay).collect();
+        let delays: Vec<f64> = delays_ns(report).map(|delay| delay as f64).collect();
         self.delays.extend(narrows_stat::median(&delays));
         let (first, later) = delays.split_at(delays.len() / 2);
         let growth = narrows_stat::median(first).zip(narrows_stat::median(later));

@@ -50,6 +50,11 @@ impl<'a> Losses<'a> {
         Some(bits * 1e9 / (last - first) as f64).filter(|rate| rate.is_finite() && *rate > 0.0)
     }
 
+    /// So much was lost that nothing is made of the train.
+    pub(super) fn is_heavy(&self) -> bool {
+        self.lost as f64 > LOSS_LIMIT * self.packets as f64
+    }
+
     /// Lost late, as by a queue that fills.
     pub(super) fn is_late(&self) -> bool {
         self.late as f64 > 2.0 * self.lost.saturating_sub(self.late) as f64 + 2.0
@@ -82,3 +87,5 @@ impl SlowTrains {
 
 /// Loss in a train up to which it is used without a word.
 pub(super) const LOSS_TOLERATED: f64 = 0.03;
+/// Loss in a train up to which it is used at all.
+const LOSS_LIMIT: f64 = 0.15;

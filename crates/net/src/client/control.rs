@@ -44,7 +44,7 @@ struct Link {
     last_received_ns: Arc<AtomicI64>,
     said_ns: AtomicI64,
     /// A load or transfer is under way.
-    busy: AtomicBool,
+    loading: AtomicBool,
     /// Signs of life that are to follow the last word.
     to_follow: AtomicU8,
     leave: AtomicBool,
@@ -82,7 +82,7 @@ impl Control {
             writer: Mutex::new(writer),
             last_received_ns: Arc::new(AtomicI64::new(now)),
             said_ns: AtomicI64::new(now),
-            busy: AtomicBool::new(false),
+            loading: AtomicBool::new(false),
             to_follow: AtomicU8::new(0),
             leave: AtomicBool::new(false),
             halt: AtomicBool::new(false),
@@ -140,12 +140,12 @@ impl Control {
     }
 
     fn write(&self, frame: &[u8]) -> Result<(), Error> {
-        let busy = self.conversation.is_loading();
-        if busy && !self.link.busy.load(Ordering::Relaxed) {
+        let loading = self.conversation.is_loading();
+        if loading && !self.link.loading.load(Ordering::Relaxed) {
             // Silence counts from when there is something to speak of.
             self.link.last_received_ns.fetch_max(clock::now_ns(), Ordering::Relaxed);
         }
-        self.link.busy.store(busy, Ordering::Relaxed);
+        self.link.loading.store(loading, Ordering::Relaxed);
         self.link.to_follow.store(FOLLOWED_BY, Ordering::Relaxed);
         self.link.write(frame).map_err(|error| match error.kind() {
             io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset => PeerError::Closed { peer: self.peer }.into(),
@@ -174,7 +174,7 @@ impl Control {
                 Incoming::Rows(rows) => self.conversation.rows(Side::Server, rows),
             };
             let verdict = verdict.map_err(|violation| self.broken(violation.to_string()))?;
-            self.link.busy.store(self.conversation.is_loading(), Ordering::Relaxed);
+            self.link.loading.store(self.conversation.is_loading(), Ordering::Relaxed);
             match incoming {
                 Incoming::Message(ServerMessage::Refused { code, text, .. }) if code.is_final() => {
                     return Err(refused(self.peer, code, text));
@@ -306,7 +306,7 @@ impl Link {
                 Err(_) => break End::Closed,
             }
             let now = clock::now_ns();
-            let limit = if self.busy.load(Ordering::Relaxed) { PEER_SILENT_AFTER } else { IDLE_LIMIT };
+            let limit = if self.loading.load(Ordering::Relaxed) { PEER_SILENT_AFTER } else { IDLE_LIMIT };
             if now - self.last_received_ns.load(Ordering::Relaxed) > nanos(limit) {
                 break End::Silent;
             }

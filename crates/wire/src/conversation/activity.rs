@@ -58,23 +58,10 @@ impl Activity {
         }
     }
 
+    /// A load or transfer, from its request to its end.
     pub(super) fn is_loading(self) -> bool {
-        match self {
-            Self::LoadAsked(..)
-            | Self::Load(..)
-            | Self::LoadEnding(..)
-            | Self::TransferAsked(..)
-            | Self::Transfer(..)
-            | Self::TransferEnding(..) => true,
-            Self::Idle
-            | Self::Expected(_)
-            | Self::Armed(_)
-            | Self::Sent(_)
-            | Self::ArrivalsNext(_)
-            | Self::PlanNext(_)
-            | Self::Planned(_)
-            | Self::DeparturesNext(_) => false,
-        }
+        let load = matches!(self, Self::LoadAsked(..) | Self::Load(..) | Self::LoadEnding(..));
+        load || matches!(self, Self::TransferAsked(..) | Self::Transfer(..) | Self::TransferEnding(..))
     }
 
     /// Whether the client's message is in order; a request while something is under way is not.

@@ -10,8 +10,6 @@ use super::super::train::TrainSlope;
 use super::{AT_MAX, Machine, Phase, RETRY_LIMIT};
 use narrows_probe::probes::TrainReport;
 
-/// Loss in a train up to which it is used at all.
-const LOSS_LIMIT: f64 = 0.15;
 /// Times what the path carries that a train must leave faster to overflow a queue by itself (ours).
 const FASTER: f64 = 1.5;
 /// Times that the next train is slower where no two packets in a row came through (ours).
@@ -121,7 +119,7 @@ impl Machine {
             return Some(None);
         }
         self.seen.exceeds_burst |= overflow;
-        if lost > LOSS_LIMIT * sent {
+        if losses.is_heavy() {
             self.seen.lossy += 1;
             let ending = (self.seen.lossy > RETRY_LIMIT).then_some(Ending::Flawed(self.seen.too_much_loss()));
             return Some(ending);
@@ -137,8 +135,7 @@ impl Machine {
         let fast = self.seen.carries().is_none_or(|carries| losses.rate_sent > FASTER * carries);
         if !fast {
             self.seen.slow.push(losses);
-            let much = losses.lost as f64 > LOSS_LIMIT * losses.packets as f64;
-            self.seen.met_full += u32::from(much && losses.before < SHORTEST);
+            self.seen.met_full += u32::from(losses.is_heavy() && losses.before < SHORTEST);
         }
         losses.is_late() || (fast && losses.lost_the_rest())
     }

@@ -459,7 +459,7 @@ fn most_ns(session: &MethodRun) -> f64 {
     MOST_NS.max(MOST_PACKETS * gap_ns(session, session.full_size()).unwrap_or(0.0))
 }
 
-/// The path answers nothing, or loses more than it carries.
+/// The path answers nothing, or loses three quarters of what it gets.
 fn hopeless(session: &MethodRun) -> bool {
     let tally = &session.tally;
     let silent = tally.answered_trains == 0 && tally.trains >= SILENT_TRAINS;

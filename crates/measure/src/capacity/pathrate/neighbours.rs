@@ -1,7 +1,7 @@
 //! Distances of packets that came, in trains some of whose packets were lost (ours).
 
-use narrows_probe::probes::{Arrival, Fate, TrainReport};
-use narrows_units::Framing;
+use narrows_probe::probes::{Arrival, TrainReport};
+use narrows_units::{Framing, Receiver, Stamp};
 
 /// What trains that nobody paced say of a queue that others may keep full.
 #[derive(Debug, Clone, Default)]
@@ -20,14 +20,22 @@ pub(super) struct Neighbours {
 impl Neighbours {
     /// One more train. Its first packet is left out, as everywhere.
     pub(super) fn push(&mut self, full_size: u16, framing: Framing, report: &TrainReport) {
-        let came = report.arrivals.iter().enumerate().skip(1).filter(|(_, row)| matches!(row.fate, Fate::Received(_)));
-        let came: Vec<(usize, &Arrival)> = came.collect();
+        let head = report.arrivals.first().map(|row| row.seq);
+        let came: Vec<(&Arrival, Stamp<Receiver>)> =
+            report.received().filter(|(row, _)| Some(row.seq) != head).collect();
         for two in came.windows(2) {
-            let (steps, large) = (two[1].0 - two[0].0, is_large(two[1].1, full_size));
-            if steps == 1 && large {
-                self.distances.extend(distance(framing, two[0].1, two[1].1).filter(|_| !is_open(two[0].1, two[1].1)));
-            } else if large && report.arrivals.len() <= SHORT {
-                self.around_losses.extend(distance(framing, two[0].1, two[1].1).map(|apart| apart / steps as f64));
+            let [(one, first), (next, second)] = two else { continue };
+            let came_ns = (*second - *first).as_f64();
+            let large = f64::from(next.ip_octets) >= LEAST_SIZE * f64::from(full_size);
+            if !large || came_ns <= 0.0 {
+                continue;
+            }
+            let apart = came_ns / f64::from(framing.wire_octets(u32::from(next.ip_octets)));
+            match next.seq.saturating_sub(one.seq) {
+                1 if (next.departed - one.departed).as_f64() < CLOSED * came_ns => self.distances.push(apart),
+                0 | 1 => {}
+                steps if report.arrivals.len() <= SHORT => self.around_losses.push(apart / f64::from(steps)),
+                _ => {}
             }
         }
         if report.arrivals.len() <= SHORT {
@@ -40,23 +48,6 @@ impl Neighbours {
     pub(super) fn is_of_full_queue(&self) -> bool {
         self.sent >= LEAST_SENT && self.lost as f64 >= LOST * self.sent as f64
     }
-}
-
-fn is_large(row: &Arrival, full_size: u16) -> bool {
-    f64::from(row.ip_octets) >= LEAST_SIZE * f64::from(full_size)
-}
-
-/// Between two packets that came in their order, ns per octet of the later one on the wire.
-fn distance(framing: Framing, one: &Arrival, next: &Arrival) -> Option<f64> {
-    let (Fate::Received(first), Fate::Received(second)) = (one.fate, next.fate) else { return None };
-    let apart = (second - first).as_f64() / f64::from(framing.wire_octets(u32::from(next.ip_octets)));
-    (apart > 0.0).then_some(apart)
-}
-
-/// They left no closer than they came, which says nothing of the link.
-fn is_open(one: &Arrival, next: &Arrival) -> bool {
-    let (Fate::Received(first), Fate::Received(second)) = (one.fate, next.fate) else { return true };
-    (next.departed - one.departed).as_f64() >= CLOSED * (second - first).as_f64()
 }
 
 // Ours, all of them.

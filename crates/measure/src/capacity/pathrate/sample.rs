@@ -158,7 +158,7 @@ pub(super) enum Flaw {
 
 impl Sample {
     /// Reads a report. With `whole`, every packet must have arrived and in order; otherwise the
-    /// longest run without loss serves if it holds at least half of the train.
+    /// longest run without loss serves if it holds three packets, or half of the train.
     pub(super) fn read(report: &TrainReport, whole: bool) -> Result<Self, Flaw> {
         let rows = &report.arrivals;
         let counted = rows.get(1..).unwrap_or_default();
