@@ -35,6 +35,8 @@ pub(super) struct Adaptive {
     closing: Closing,
     /// Others send on the narrow link, so that long trains go no faster than it takes them.
     loaded: bool,
+    /// No rounds came, for what a few short trains showed of a shaper's small bucket.
+    hurried: bool,
 }
 
 /// What a run asks for at its end, one after the other, where it tells anything.
@@ -77,6 +79,7 @@ impl Adaptive {
             resume: None,
             closing: Closing::Open,
             loaded: false,
+            hurried: false,
         }
     }
 
@@ -137,7 +140,7 @@ impl Adaptive {
                 self.look_last(session);
             }
             // The rounds that the small bucket seemed to make needless.
-            Closing::Look if buckets::is_quickly_shaped(session) && !settled::is_borne_out(session) => {
+            Closing::Look if long::needs_rounds(session, std::mem::take(&mut self.hurried)) => {
                 self.closing = Closing::Open;
                 self.round(session, 0);
             }
@@ -249,7 +252,7 @@ impl Adaptive {
             self.round(session, 0);
         } else if shows_shaper(session) {
             // Pairs that pass a bucket at once say nothing; one long train tells the rate.
-            self.stage = Stage::Over;
+            (self.stage, self.hurried) = (Stage::Over, true);
         } else if done < CHECKS {
             self.search(session, done);
         } else if open * 2 > samples {
@@ -368,7 +371,7 @@ impl Adaptive {
     }
 
     fn cap_of(&self, session: &MethodRun, octets: u64) -> usize {
-        paced_cap_of(session, octets).min(self.longest).max(2)
+        long::paced_cap_of(session, octets).min(self.longest).max(2)
     }
 
     /// Packets of the shortest train whose two stamps blur its rate by no more than [`BLUR`]: a
@@ -393,13 +396,6 @@ impl Adaptive {
         let short = self.short(session, session.full_size());
         (3 * (short - 1) + 1).max(8).min(self.cap(session))
     }
-}
-
-/// Most packets of a train that is paced: queues that a train sent at once overflows take it.
-fn paced_cap_of(session: &MethodRun, octets: u64) -> usize {
-    let window = session.facts.rate_cap.map_or(u64::MAX, |cap| cap.octets_in(PEAK_WINDOW));
-    let packets = octets.min(window) / u64::from(session.full_size().max(1));
-    usize::try_from(packets.saturating_sub(1)).unwrap_or(usize::MAX).max(2)
 }
 
 #[derive(Debug, Clone, Copy)]

@@ -7,7 +7,7 @@ use narrows_train::bucket::{Bend, BucketEvidence, Course, Pace};
 use narrows_units::{BitRate, rounded};
 
 use super::{
-    Adaptive, Closing, EARLY_ROUND, MOST_SPACING, Stage, TRAIN_OCTETS, gap_ns, looks_early, most_ns, paced_cap_of,
+    Adaptive, Closing, EARLY_ROUND, MOST_SPACING, PEAK_WINDOW, Stage, TRAIN_OCTETS, gap_ns, looks_early, most_ns,
 };
 use crate::capacity::pathrate::sample::Phase;
 use crate::capacity::pathrate::session::MethodRun;
@@ -224,6 +224,20 @@ impl Adaptive {
             }
         }
     }
+}
+
+/// Whether a shaper's small bucket, that short trains showed so that no rounds came, leaves the
+/// rate open: long trains do not bear it out, or, of a run that hurried for it, nothing names one.
+pub(super) fn needs_rounds(session: &MethodRun, hurried: bool) -> bool {
+    let open = buckets::is_quickly_shaped(session) && !settled::is_borne_out(session);
+    open || (hurried && !buckets::found_deep(session) && answer::is_bare(session))
+}
+
+/// Most packets of a train that is paced: queues that a train sent at once overflows take it.
+pub(super) fn paced_cap_of(session: &MethodRun, octets: u64) -> usize {
+    let window = session.facts.rate_cap.map_or(u64::MAX, |cap| cap.octets_in(PEAK_WINDOW));
+    let packets = octets.min(window) / u64::from(session.full_size().max(1));
+    usize::try_from(packets.saturating_sub(1)).unwrap_or(usize::MAX).max(2)
 }
 
 /// A rate a little above the link's, at which a train fills its queue by a share of its length
