@@ -20,6 +20,7 @@
 
 pub mod client;
 pub mod clock;
+mod control_socket;
 pub mod error;
 pub mod errors;
 pub mod foreign;

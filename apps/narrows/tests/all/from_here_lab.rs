@@ -1,4 +1,7 @@
-//! `narrows HOST` where the host runs nothing of ours: between namespaces, behind a router.
+//! Paths behind a router, between namespaces: `narrows HOST` where the host runs nothing of ours, and
+//! a path that is cut for a while.
+
+#![expect(clippy::disallowed_methods, reason = "a path is cut for a time")]
 
 use crate::common;
 
@@ -46,21 +49,33 @@ impl Hosts {
         format!("{}{which}", self.0)
     }
 
+    /// The router drops all that is for either host, without a word, until `false`.
+    fn cut(&self, cut: bool) {
+        for host in ["10.9.1.1/32", "10.9.2.2/32"] {
+            ip(&["-n", &self.name("r"), "route", if cut { "add" } else { "del" }, "blackhole", host]);
+        }
+    }
+
     /// The program on the near host.
     fn run(&self, arguments: &[&str]) -> common::ProgramResult {
+        self.start("n", arguments).end()
+    }
+
+    /// The program on a host.
+    fn start(&self, host: &str, arguments: &[&str]) -> Running {
         let mut command = narrows(["no arguments of its own"]);
         let program = PathBuf::from(command.get_program());
         let environment: Vec<_> =
             command.get_envs().map(|(name, value)| (name.to_owned(), value.map(ToOwned::to_owned))).collect();
         command = Command::new("ip");
-        command.args(["netns", "exec", &self.name("n")]).arg(program).args(arguments);
+        command.args(["netns", "exec", &self.name(host)]).arg(program).args(arguments);
         for (name, value) in environment {
             match value {
                 Some(value) => command.env(name, value),
                 None => command.env_remove(name),
             };
         }
-        Running::start(&mut command).end()
+        Running::start(&mut command)
     }
 }
 
@@ -74,8 +89,13 @@ impl Drop for Hosts {
 
 #[track_caller]
 fn ip(arguments: &[&str]) {
-    let done = Command::new("ip").args(arguments).output().expect("ip is installed");
-    assert!(done.status.success(), "ip {arguments:?}: {}", String::from_utf8_lossy(&done.stderr));
+    call("ip", arguments);
+}
+
+#[track_caller]
+fn call(program: &str, arguments: &[&str]) {
+    let done = Command::new(program).args(arguments).output().expect("iproute2 is installed");
+    assert!(done.status.success(), "{program} {arguments:?}: {}", String::from_utf8_lossy(&done.stderr));
 }
 
 const FAR: &str = "10.9.2.2";
@@ -150,4 +170,24 @@ fn where_even_small_packets_vanish_that_is_said() {
         let text = ended.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(text.contains(wanted), "{via}: {ended:?}");
     }
+}
+
+/// The control connection outlives four seconds in which nothing arrives, as in a queue that others
+/// keep full; the kernel must not end it, nor the server be blamed for that.
+#[test]
+#[ignore = "lab: needs namespaces"]
+fn a_path_that_is_cut_for_four_seconds_costs_no_result() {
+    let hosts = Hosts::new('e');
+    let slow = ["-n", &hosts.name("r"), "qdisc", "add", "dev", "v2a", "root"];
+    call("tc", &[&slow[..], &["tbf", "rate", "2mbit", "burst", "5000", "limit", "60000"]].concat());
+    let mut server = hosts.start("f", &["serve", "-v"]);
+    server.wait_for("listening on");
+    let client = hosts.start("n", &["capacity", FAR, "--quiet"]);
+    server.wait_for("session begins");
+    hosts.cut(true);
+    std::thread::sleep(std::time::Duration::from_secs(4));
+    hosts.cut(false);
+    let ended = client.end();
+    assert_eq!(ended.status.code(), Some(0), "{ended:?}");
+    assert!(ended.took > std::time::Duration::from_secs(4), "over before the cut was: {ended:?}");
 }

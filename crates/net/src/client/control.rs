@@ -16,6 +16,7 @@ use narrows_wire::{
 };
 
 use crate::clock::{self, nanos};
+use crate::control_socket::GIVEN_UP_AFTER;
 use crate::error::{CallerError, Error, PathError, PeerError};
 
 /// The listening thread looks around this often.
@@ -32,7 +33,8 @@ pub(super) enum Incoming {
 #[derive(Debug, Clone)]
 enum End {
     Closed,
-    Silent,
+    /// For so long.
+    Silent(Duration),
     Broken(String),
 }
 
@@ -232,12 +234,9 @@ impl Control {
         match end {
             End::Closed => PeerError::Closed { peer: self.peer }.into(),
             End::Broken(what) => self.broken(what),
-            End::Silent => PathError::Silent {
-                peer: self.peer,
-                doing: "it fell silent during a measurement",
-                waited: PEER_SILENT_AFTER,
+            End::Silent(waited) => {
+                PathError::Silent { peer: self.peer, doing: "it fell silent during a measurement", waited }.into()
             }
-            .into(),
         }
     }
 }
@@ -298,17 +297,15 @@ impl Link {
                         break End::Broken(what);
                     }
                 }
-                Err(error)
-                    if matches!(
-                        error.kind(),
-                        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut | io::ErrorKind::Interrupted
-                    ) => {}
+                Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {}
+                // The kernel's own: nothing that was said has arrived for so long.
+                Err(error) if error.kind() == io::ErrorKind::TimedOut => break End::Silent(GIVEN_UP_AFTER),
                 Err(_) => break End::Closed,
             }
             let now = clock::now_ns();
             let limit = if self.loading.load(Ordering::Relaxed) { PEER_SILENT_AFTER } else { IDLE_LIMIT };
             if now - self.last_received_ns.load(Ordering::Relaxed) > nanos(limit) {
-                break End::Silent;
+                break End::Silent(limit);
             }
             let silent = now - self.said_ns.load(Ordering::Relaxed);
             let due = silent > nanos(ALIVE_EVERY.saturating_sub(POLL)) || silent > nanos(POLL / 2) && self.follows();

@@ -13,6 +13,7 @@ use narrows_wire::{
 use super::control::refused;
 use super::options::{ConnectOptions, IpVersion};
 use crate::clock::{self, nanos};
+use crate::control_socket;
 use crate::error::{CallerError, Error, PathError, PeerError};
 use crate::receive::Receiver;
 use crate::socket::{ProbeSocket, SocketOptions};
@@ -120,9 +121,10 @@ fn connect(peer: SocketAddr, options: &ConnectOptions) -> Result<TcpStream, Erro
     let prepare = || {
         stream.set_nodelay(true)?;
         stream.set_write_timeout(Some(timeout))?;
-        socket2::SockRef::from(&stream).set_tcp_user_timeout(Some(timeout.max(Duration::from_secs(3))))
+        control_socket::give_up_late(&stream)
     };
     prepare().map_err(Error::host("set up a connection"))?;
+    control_socket::retry_often(&stream);
     Ok(stream)
 }
 

@@ -27,6 +27,7 @@ use super::conduct;
 use super::orders::{Order, Word};
 use super::session::{Pending, Server, Session, SessionGuard, lock, same_address};
 use super::slots::SlotNews;
+use crate::control_socket;
 use crate::host::{CounterReading, Interface};
 
 /// How often the session looks after itself.
@@ -58,6 +59,7 @@ pub(super) async fn attend(stream: TcpStream, peer: SocketAddr, server: Arc<Serv
     if stream.set_nodelay(true).is_err() {
         return;
     }
+    control_socket::retry_often(&stream);
     let Ok(local) = stream.local_addr() else { return };
     let (read, write) = stream.into_split();
     let mut link = Link::new(read, write, &first);
