@@ -180,12 +180,22 @@ impl Peer {
 impl Peer {
     /// The same towards a host that runs nothing of ours.
     pub(crate) fn connect_single_ended(&self, via: Via, stop: &Arc<AtomicBool>) -> Result<SingleEndedWorld, Failure> {
-        let options = SingleEndedOptions {
-            version: self.version,
-            psk: self.key.psk.clone(),
-            stop: Arc::clone(stop),
-            ..SingleEndedOptions::new(via)
-        };
+        self.answered_as(SingleEndedOptions::new(via), stop)
+    }
+
+    /// The same, unless it takes longer than this.
+    pub(crate) fn connect_single_ended_within(
+        &self,
+        via: Via,
+        timeout: Duration,
+        stop: &Arc<AtomicBool>,
+    ) -> Result<SingleEndedWorld, Failure> {
+        self.answered_as(SingleEndedOptions { timeout, ..SingleEndedOptions::new(via) }, stop)
+    }
+
+    fn answered_as(&self, usual: SingleEndedOptions, stop: &Arc<AtomicBool>) -> Result<SingleEndedWorld, Failure> {
+        let options =
+            SingleEndedOptions { version: self.version, psk: self.key.psk.clone(), stop: Arc::clone(stop), ..usual };
         SingleEndedWorld::connect(&self.name, &options).map_err(|error| failure(&error))
     }
 

@@ -140,6 +140,7 @@ fn programs_get_an_error_unless_they_ask_for_one_end() {
     assert_eq!(document["answer"][1]["rule"], "f7", "{document:#}");
     // Nobody there: the first complaint stands.
     hosts.run(&["10.9.2.9", "--single-ended"]).refused(3, &["10.9.2.9"]);
+    hosts.run(&["10.9.2.9"]).refused(3, &["10.9.2.9", "answers neither ICMP echoes nor UDP"]);
 }
 
 /// The size that passes is found by whatever answers. The far kernel answers six datagrams to a

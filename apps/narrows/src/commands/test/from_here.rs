@@ -32,6 +32,8 @@ const PARTS: [(Metric, &str, Duration); 3] = [
     (Metric::PathMtu, "pmtu", Duration::from_secs(3)),
     (Metric::IpCapacity, "answers", TIME),
 ];
+/// A host that has not answered TCP for three seconds is not asked for that long again.
+const ANSWERS_WITHIN: Duration = Duration::from_secs(1);
 /// By what a host is made to answer, the one that tells most first. SYNs are not sent unasked.
 const WAYS: [Via; 2] = [Via::Icmp, Via::Udp { port: Via::UDP_PORT }];
 /// What only a server can tell.
@@ -56,22 +58,35 @@ pub(super) fn instead(
     progress.finish();
     let how = if fault.who == "peer" { "refused" } else { "silent" };
     let why = format!("{} runs no narrows serve (TCP {} {how}). {MISSING}", peer.name, peer.port);
-    // A host that answers to nothing is unreachable, as was said at first.
-    run(args, plan, peer, why, &Progress::new(args.print.quiet)).map_err(|_| fault)
+    let stop = interrupt::flag()?;
+    match connect(peer, Some(ANSWERS_WITHIN), stop) {
+        Ok(world) => run(args, plan, peer, (world, why), &Progress::new(args.print.quiet)),
+        // A host that answers to nothing is unreachable, as was said at first.
+        Err(failure) => Err(fault.and_silent(&failure)),
+    }
 }
 
 /// The caller wants no server: `--single-ended`.
 pub(super) fn asked(args: &TestArgs, plan: &Plan, peer: &Peer) -> Result<Exit, Failure> {
     let wanted = Wanted { screen: None, ..args.print.progress(args.screen) };
     let progress = Progress::start(wanted, plan.announced(&peer.name, None))?;
-    run(args, plan, peer, MISSING.to_owned(), &progress).map_err(|failure| progress.failed(failure))
+    let world = connect(peer, None, interrupt::flag()?);
+    world
+        .and_then(|world| run(args, plan, peer, (world, MISSING.to_owned()), &progress))
+        .map_err(|failure| progress.failed(failure))
 }
 
-fn run(args: &TestArgs, plan: &Plan, peer: &Peer, why: String, progress: &Progress) -> Result<Exit, Failure> {
+/// What the host answers, with the reason why no server was asked.
+fn run(
+    args: &TestArgs,
+    plan: &Plan,
+    peer: &Peer,
+    (mut world, why): (Remote, String),
+    progress: &Progress,
+) -> Result<Exit, Failure> {
     let stop = interrupt::flag()?;
     let begun = environment::now();
     progress.say(format!("what {} answers", peer.name));
-    let mut world = connect(peer, stop)?;
     let address = world.address().ip();
     let budget = Budget { octets: plan.budget.octets.min(OCTETS), time: plan.budget.time.min(TIME), ..plan.budget };
     let (report, route) = measure(&mut world, peer, budget, (stop, progress));
@@ -99,13 +114,19 @@ fn run(args: &TestArgs, plan: &Plan, peer: &Peer, why: String, progress: &Progre
     Ok(args.fail_if.exit(&document, exit))
 }
 
-/// By the first way that the host answers.
-fn connect(peer: &Peer, stop: &Arc<AtomicBool>) -> Result<Remote, Failure> {
+/// By the first way that the host answers, in this time if there is a limit.
+fn connect(peer: &Peer, within: Option<Duration>, stop: &Arc<AtomicBool>) -> Result<Remote, Failure> {
     let mut first = None;
     for via in WAYS {
-        match peer.connect_single_ended(via, stop) {
+        let connected = match within {
+            Some(within) => peer.connect_single_ended_within(via, within, stop),
+            None => peer.connect_single_ended(via, stop),
+        };
+        match connected {
             Ok(world) => return Ok(Remote::SingleEnded(Box::new(world))),
-            Err(failure) => first = first.or(Some(failure)),
+            // A way that this host may not go says nothing of the other.
+            Err(failure) if failure.who == "path" => first = first.or(Some(failure)),
+            Err(failure) => first = Some(failure),
         }
     }
     Err(first.unwrap_or_else(|| Failure::host("no way to be answered")))
