@@ -17,6 +17,7 @@ mod bench;
 mod bursts;
 mod lab_against_simulator;
 mod limits;
+mod neighbours;
 mod quick_mode;
 mod real_time_against_simulator;
 mod token_buckets;
