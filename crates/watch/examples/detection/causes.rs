@@ -31,7 +31,8 @@ pub(crate) fn print(seed: u64) {
             let cause = explain(&incident(truth, &mut random)).cause;
             if cause.name() == truth {
                 right += 1;
-            } else if matches!(cause, Cause::NotSeen | Cause::CrossTrafficSomewhere) {
+            } else if matches!(cause, Cause::NotSeen | Cause::CrossTrafficSomewhere | Cause::CrossTrafficBetween { .. })
+            {
                 open += 1;
             } else {
                 wrong.push(cause.name());

@@ -59,6 +59,13 @@ pub enum Cause {
         /// The first hop with queueing.
         hop: u8,
     },
+    /// Queueing that begins at one of several hops.
+    CrossTrafficBetween {
+        /// The first behind one that has none.
+        first: u8,
+        /// The first that is known to have it.
+        last: u8,
+    },
     /// Queueing rose, at a hop that is not known.
     CrossTrafficSomewhere,
     /// Loss without queueing.
@@ -77,6 +84,7 @@ impl Cause {
             Self::Fact { .. } => "fact",
             Self::LinkRate => "link_rate",
             Self::CrossTraffic { .. } => "cross_traffic",
+            Self::CrossTrafficBetween { .. } => "cross_traffic_between",
             Self::CrossTrafficSomewhere => "cross_traffic_somewhere",
             Self::LinkErrorsOrPolicer => "link_errors_or_policer",
             Self::NotSeen => "not_seen",
@@ -86,6 +94,20 @@ impl Cause {
     /// A change of which this host is the cause is nobody's alarm.
     pub const fn deserves_alert(&self) -> bool {
         !matches!(self, Self::HostBusy)
+    }
+
+    /// Whether it says less than this one, and nothing against it: that what was seen is not seen
+    /// any more is no news of why a change began.
+    pub fn says_less_than(&self, told: &Self) -> bool {
+        match (self, told) {
+            (Self::NotSeen, told) => *told != Self::NotSeen,
+            (Self::CrossTrafficSomewhere, Self::CrossTraffic { .. } | Self::CrossTrafficBetween { .. }) => true,
+            (Self::CrossTrafficBetween { first, last }, Self::CrossTraffic { hop }) => (first..=last).contains(&hop),
+            (Self::CrossTrafficBetween { first, last }, Self::CrossTrafficBetween { first: from, last: to }) => {
+                self != told && first <= from && to <= last
+            }
+            _ => false,
+        }
     }
 }
 
@@ -98,6 +120,7 @@ impl fmt::Display for Cause {
             Self::Fact { kind, before, after } => write!(f, "{} changed from {before} to {after}", kind.name()),
             Self::LinkRate => f.write_str("link rate or shaper"),
             Self::CrossTraffic { hop } => write!(f, "queue at hop {hop}"),
+            Self::CrossTrafficBetween { first, last } => write!(f, "queue at one of hops {first} to {last}"),
             Self::CrossTrafficSomewhere => f.write_str("queue at a hop that is not known"),
             Self::LinkErrorsOrPolicer => f.write_str("link errors or a policer"),
             Self::NotSeen => f.write_str("not seen"),

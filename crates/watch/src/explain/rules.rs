@@ -105,13 +105,16 @@ fn queueing_at_a_hop(evidence: &Evidence) -> Option<Cause> {
     // All that is sent further meets the queue, so the next hop sees it too. Behind the last one,
     // pulses did.
     let is_seen_again = hops.get(first + 1).is_none_or(|next| next.rose == Some(true));
-    // A silent hop before it leaves open which of the two it is.
-    let hop = hops[first].hop;
-    let edge_known = hop == 1 || hops[..first].last().is_some_and(|one| one.hop + 1 == hop && one.rose == Some(false));
-    Some(if from_there_on && is_seen_again && edge_known {
-        Cause::CrossTraffic { hop }
-    } else {
-        Cause::CrossTrafficSomewhere
+    if !from_there_on || !is_seen_again {
+        return Some(Cause::CrossTrafficSomewhere);
+    }
+    // Hops before it that are silent, or scatter, leave open which of them it is.
+    let last = hops[first].hop;
+    let free = hops[..first].iter().rev().find(|hop| hop.rose == Some(false)).map(|hop| hop.hop);
+    Some(match free.or((last == 1).then_some(0)) {
+        Some(free) if free + 1 == last => Cause::CrossTraffic { hop: last },
+        Some(free) => Cause::CrossTrafficBetween { first: free + 1, last },
+        None => Cause::CrossTrafficSomewhere,
     })
 }
 

@@ -8,7 +8,7 @@ use narrows_net::host::Egress;
 use narrows_store::records;
 use narrows_units::{BitRate, Direction};
 use narrows_watch::detect::{Change, Route, Telling};
-use narrows_watch::explain::{FactEvidence, HopQueueing, Interval, RoundTrips};
+use narrows_watch::explain::{Cause, FactEvidence, HopQueueing, Interval, RoundTrips};
 use narrows_watch::schedule::{Job, TargetSettings};
 use narrows_watch::{BootTime, ClockStep, Monitor, Reading, Signal, WallTime};
 
@@ -51,6 +51,8 @@ pub(super) struct Subject {
 /// Changes that belong together.
 pub(super) struct Incident {
     pub(super) record: records::Incident,
+    /// As it was told last.
+    pub(super) cause: Cause,
     pub(super) first: Change,
     pub(super) newest: Change,
     /// Its cause was asked for last.

@@ -153,8 +153,11 @@ fn queueing_is_placed_at_the_first_hop_that_has_it() {
         ("nnr-r?", Cause::CrossTraffic { hop: 3 }),
         ("nnr", Cause::CrossTraffic { hop: 3 }),
         ("rr", Cause::CrossTraffic { hop: 1 }),
-        ("n?rr", Cause::CrossTrafficSomewhere),
-        ("n-rr", Cause::CrossTrafficSomewhere),
+        ("n?rr", Cause::CrossTrafficBetween { first: 2, last: 3 }),
+        ("n-rr", Cause::CrossTrafficBetween { first: 2, last: 3 }),
+        ("nn?-?r", Cause::CrossTrafficBetween { first: 3, last: 6 }),
+        ("n?r?", Cause::CrossTrafficSomewhere),
+        ("?rr", Cause::CrossTrafficSomewhere),
         ("-rr", Cause::CrossTrafficSomewhere),
         ("nrn", Cause::CrossTrafficSomewhere),
         // Noise of one hop's answers: the next one sees nothing of it.
@@ -168,6 +171,31 @@ fn queueing_is_placed_at_the_first_hop_that_has_it() {
     }
     one.signals.queueing = Some(changed(Side::Up, 1100, 1200));
     assert_eq!(cause(&one), Cause::NotSeen, "queueing that came later explains nothing");
+}
+
+#[test]
+fn what_says_less_of_the_same_is_no_news() {
+    let between = |first, last| Cause::CrossTrafficBetween { first, last };
+    let hop = |hop| Cause::CrossTraffic { hop };
+    for (told, later) in [
+        (Cause::HostBusy, Cause::NotSeen),
+        (hop(3), Cause::CrossTrafficSomewhere),
+        (hop(3), between(2, 3)),
+        (between(3, 4), between(2, 4)),
+        (between(3, 4), Cause::CrossTrafficSomewhere),
+    ] {
+        assert!(later.says_less_than(&told) && !told.says_less_than(&later), "{told}, then {later}");
+    }
+    for (told, later) in [
+        (Cause::NotSeen, Cause::NotSeen),
+        (hop(3), hop(4)),
+        (hop(5), between(2, 3)),
+        (between(2, 3), between(2, 3)),
+        (between(2, 3), between(3, 4)),
+        (Cause::CrossTrafficSomewhere, Cause::LinkRate),
+    ] {
+        assert!(!later.says_less_than(&told), "{told}, then {later}");
+    }
 }
 
 #[test]

@@ -6,7 +6,7 @@ use narrows_store::records::{self, Event};
 use narrows_units::BitRate;
 use narrows_watch::alert::{Input, Notice};
 use narrows_watch::detect::{Change, Telling};
-use narrows_watch::explain::{Evidence, Explanation, FactEvidence, FactKind, explain};
+use narrows_watch::explain::{Cause, Evidence, Explanation, FactEvidence, FactKind, explain};
 use narrows_watch::schedule::{PathEvent, TargetId, Why};
 use narrows_watch::{Finding, Moment, Observation, WallTime};
 use uuid::Uuid;
@@ -96,7 +96,7 @@ impl Engine {
         let mut event = events::of_change(id, text, &evidence, &explanation);
         let counts = matters && explanation.cause.deserves_alert();
         if counts {
-            event.incident = self.incident(id, &change, &event, now);
+            event.incident = self.incident(id, &change, (&event, &explanation.cause), now);
             let ago = now.wall.since(change.at_high);
             self.planner.observe(id, now.boot, PathEvent::Changed(ago));
             self.ask_at = now.boot;
@@ -123,7 +123,13 @@ impl Engine {
     }
 
     /// The incident that a change belongs to. The way back of its first signal ends it.
-    fn incident(&mut self, id: TargetId, change: &Change, event: &Event, now: Moment) -> Option<Uuid> {
+    fn incident(
+        &mut self,
+        id: TargetId,
+        change: &Change,
+        (event, cause): (&Event, &Cause),
+        now: Moment,
+    ) -> Option<Uuid> {
         let subject = self.subjects.get_mut(&id)?;
         let old = |incident: &mut Incident| now.wall.since(incident.newest.found) > FORGOTTEN;
         if let Some(mut over) = subject.incident.take_if(old) {
@@ -139,6 +145,7 @@ impl Engine {
                 cause: event.cause.clone(),
                 text: event.text.clone(),
             },
+            cause: cause.clone(),
             first: *change,
             newest: *change,
             asked_at: now.boot,
@@ -179,6 +186,10 @@ impl Engine {
         let Some(incident) = &mut subject.incident else { return };
         let cause = Some(explanation.cause.to_string());
         let is_another = incident.record.cause != cause;
+        if explanation.cause.says_less_than(&incident.cause) {
+            return;
+        }
+        incident.cause = explanation.cause.clone();
         if !is_another && incident.record.text == text {
             return;
         }

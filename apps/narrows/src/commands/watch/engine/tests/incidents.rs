@@ -27,3 +27,32 @@ fn what_is_ruled_out_later_stands_in_the_incident_and_nobody_is_told_again() {
     assert!(text(&engine).ends_with("Cause: not seen; capacity unchanged."), "{}", text(&engine));
     assert_eq!(keep.0.lock().unwrap().events.len(), 1);
 }
+
+/// A queue that pulses show no longer was there when the rate fell.
+#[test]
+fn a_cause_that_was_seen_stays() {
+    let keep = Recorder::default();
+    let (mut engine, _ends) = engine(narrow(&["far.example"]), Box::new(keep.clone()), at(0));
+    let target = *engine.subjects.keys().next().unwrap();
+    let change = |signal, side, before: f64, after: f64| Change {
+        signal,
+        side,
+        before,
+        after,
+        at_low: at(960).wall,
+        at: at(980).wall,
+        at_high: at(1000).wall,
+        found: at(1030).wall,
+    };
+    let reading = Reading::estimate(at(1000).wall, 28e6, 27e6, 29e6);
+    engine.subjects.get_mut(&target).unwrap().reading(Signal::AvailableForward, reading);
+    engine.subjects.get_mut(&target).unwrap().changed(change(Signal::Queueing, Side::Up, 150e3, 500e3));
+    engine.changed(target, change(Signal::AvailableForward, Side::Down, 76e6, 28e6), at(1030));
+    let cause = |engine: &Engine| engine.subjects[&target].incident.as_ref().unwrap().record.cause.clone();
+    let queue = Some("queue at a hop that is not known".to_owned());
+    assert_eq!(cause(&engine), queue);
+    engine.subjects.get_mut(&target).unwrap().changes.retain(|change| change.signal != Signal::Queueing);
+    engine.cause_is_clearer(target, at(1100));
+    assert_eq!(cause(&engine), queue);
+    assert_eq!(keep.0.lock().unwrap().events.len(), 1);
+}
