@@ -14,7 +14,7 @@ use super::busy::{Busy, Watch};
 use super::curve::Curve;
 use super::full_queue::{Queue, Through, delays_ns};
 use super::jumps::Jumps;
-use super::loss::SlowTrains;
+use super::loss::PathLosses;
 use super::pooled::{PooledEstimate, fastest};
 use super::train::TrainSlope;
 use narrows_probe::outcome::SampleCounts;
@@ -30,6 +30,8 @@ use narrows_train::carried::Carried;
 const GOOD_FIT: f64 = 0.1;
 /// Share of packets that are lost, or reordered, from which on that is said (ours).
 const LOSSY: f64 = 0.001;
+/// Packets that lost nothing, for each of trains that overran a queue (ours): as many, and again.
+const SLOW_ENOUGH: usize = 2;
 /// Fewest trains behind an estimate of medium confidence.
 const MIN_TRAINS: usize = 5;
 /// An interval wider than this share of the path's rate is a range, not a value (ours).
@@ -108,7 +110,9 @@ pub(super) struct RunAccount {
     /// bit/s.
     pub(super) overflow_rate: f64,
     /// Losses of trains that overflow no queue by themselves.
-    pub(super) slow: SlowTrains,
+    pub(super) slow: PathLosses,
+    /// Of those that left far faster than the narrow link takes them, where that is known.
+    pub(super) pushed: PathLosses,
     /// Trains that the link takes, and of which much was lost from the first packets on.
     pub(super) met_full: u32,
     /// Trains of two rates, slow and fast, that ask whether others keep the queue full.
@@ -391,7 +395,7 @@ impl RunAccount {
         let left = busy.map_or(1.0, |busy| 1.0 - busy.share.clamp(0.0, 1.0));
         estimate =
             if self.bucket_known { behind_bucket(estimate) } else { self.buckets.tell_beside_bursts(estimate, left) };
-        if self.overflows > 0 {
+        if self.overflows > 0 && !self.overran_queue() {
             // A short queue, or a bucket that drops: nothing tells which.
             estimate.confidence = Confidence::Low;
         }
@@ -419,8 +423,17 @@ impl RunAccount {
         self.paused as usize + self.trains.iter().filter(|train| train.slept).count()
     }
 
+    /// Trains of our own overran the queue of a narrow link that is known, and nothing else was
+    /// lost: a bucket that drops takes from slower trains as well.
+    fn overran_queue(&self) -> bool {
+        let few = self.slow.lost() as f64 <= LOSSY * self.slow.sent() as f64;
+        self.pushed.lost() > 0 && few && self.slow.sent() >= SLOW_ENOUGH * self.pushed.sent()
+    }
+
+    /// The share of packets that the path lost by itself.
     fn lost_ratio(&self) -> f64 {
-        self.lost as f64 / self.sent.max(1) as f64
+        let own = if self.overran_queue() { self.pushed.lost() as u64 } else { 0 };
+        self.lost.saturating_sub(own) as f64 / self.sent.max(1) as f64
     }
 
     fn caveats(&self) -> Vec<Caveat> {

@@ -66,17 +66,25 @@ impl<'a> Losses<'a> {
     }
 }
 
-/// Packets of trains that left no faster than a link lets them go, together.
+/// Packets of several trains, and those of them that the path lost.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub(super) struct SlowTrains {
+pub(super) struct PathLosses {
     sent: usize,
     lost: usize,
 }
 
-impl SlowTrains {
+impl PathLosses {
     pub(super) fn push(&mut self, losses: &Losses<'_>) {
         self.sent += losses.packets;
         self.lost += losses.lost;
+    }
+
+    pub(super) const fn sent(self) -> usize {
+        self.sent
+    }
+
+    pub(super) const fn lost(self) -> usize {
+        self.lost
     }
 
     /// They lost more than is borne without a word.

@@ -136,6 +136,8 @@ impl Machine {
         if !fast {
             self.seen.slow.push(losses);
             self.seen.met_full += u32::from(losses.is_heavy() && losses.before < SHORTEST);
+        } else if self.seen.narrow.is_some() {
+            self.seen.pushed.push(losses);
         }
         losses.is_late() || (fast && losses.lost_the_rest())
     }
