@@ -1,5 +1,5 @@
-//! Paths behind a router, between namespaces: `narrows HOST` where the host runs nothing of ours, and
-//! a path that is cut for a while.
+//! Paths behind a router, between namespaces: `narrows HOST` where the host runs nothing of ours,
+//! and a path that is cut for a while.
 
 #![expect(clippy::disallowed_methods, reason = "a path is cut for a time")]
 

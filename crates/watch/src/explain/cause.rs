@@ -98,13 +98,13 @@ impl Cause {
 
     /// Whether it says less than this one, and nothing against it: that what was seen is not seen
     /// any more is no news of why a change began.
-    pub fn says_less_than(&self, told: &Self) -> bool {
-        match (self, told) {
-            (Self::NotSeen, told) => *told != Self::NotSeen,
+    pub fn says_less_than(&self, earlier: &Self) -> bool {
+        match (self, earlier) {
+            (Self::NotSeen, earlier) => *earlier != Self::NotSeen,
             (Self::CrossTrafficSomewhere, Self::CrossTraffic { .. } | Self::CrossTrafficBetween { .. }) => true,
             (Self::CrossTrafficBetween { first, last }, Self::CrossTraffic { hop }) => (first..=last).contains(&hop),
             (Self::CrossTrafficBetween { first, last }, Self::CrossTrafficBetween { first: from, last: to }) => {
-                self != told && first <= from && to <= last
+                self != earlier && first <= from && to <= last
             }
             _ => false,
         }

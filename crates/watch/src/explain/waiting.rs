@@ -127,11 +127,11 @@ impl RoundTrips {
     }
 }
 
-/// The stages that so many groups since a change have reached: how many of them each judges, and its
-/// share of the chance to err. From `fewest` on the next has half more, 4, 6, 9, 13, 19 and so on.
-/// Looks between two stages see the same, and are no further chances to err. Stage `k` has `1 / k
-/// (k + 1)` of the incident's: the sum of all is one, and an early stage, which has little to go by,
-/// has most.
+/// The stages that so many groups since a change have reached: how many of them each judges, and
+/// its share of the chance to err. From `fewest` on the next has half more, 4, 6, 9, 13, 19 and so
+/// on. Looks between two stages see the same, and are no further chances to err. Stage `k` has `1 /
+/// k (k + 1)` of the incident's: the sum of all is one, and an early stage, which has little to go
+/// by, has most.
 fn stages(groups: usize, fewest: usize) -> impl Iterator<Item = (usize, f64)> {
     let next = |(number, judged): &(f64, usize)| Some((number + 1.0, judged + judged / 2));
     let stages = iter::successors(Some((1.0, fewest)), next);
@@ -306,8 +306,8 @@ fn nanos(group: &Group) -> impl Iterator<Item = f64> {
 /// No change is found with fewer values on a side.
 const FEWEST: usize = 4;
 
-/// The first stage, of four groups, is not asked for pulses: where noise has a memory it called 9 of
-/// 1000 incidents a queue, as many as all others together.
+/// The first stage, of four groups, is not asked for pulses: where noise has a memory it called 9
+/// of 1000 incidents a queue, as many as all others together.
 const HASTY: usize = 1;
 
 /// Probes at this quantile of a side wait for nothing. Of more probes the least round trip is

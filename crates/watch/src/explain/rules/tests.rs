@@ -177,16 +177,16 @@ fn queueing_is_placed_at_the_first_hop_that_has_it() {
 fn what_says_less_of_the_same_is_no_news() {
     let between = |first, last| Cause::CrossTrafficBetween { first, last };
     let hop = |hop| Cause::CrossTraffic { hop };
-    for (told, later) in [
+    for (earlier, later) in [
         (Cause::HostBusy, Cause::NotSeen),
         (hop(3), Cause::CrossTrafficSomewhere),
         (hop(3), between(2, 3)),
         (between(3, 4), between(2, 4)),
         (between(3, 4), Cause::CrossTrafficSomewhere),
     ] {
-        assert!(later.says_less_than(&told) && !told.says_less_than(&later), "{told}, then {later}");
+        assert!(later.says_less_than(&earlier) && !earlier.says_less_than(&later), "{earlier}, then {later}");
     }
-    for (told, later) in [
+    for (earlier, later) in [
         (Cause::NotSeen, Cause::NotSeen),
         (hop(3), hop(4)),
         (hop(5), between(2, 3)),
@@ -194,7 +194,7 @@ fn what_says_less_of_the_same_is_no_news() {
         (between(2, 3), between(3, 4)),
         (Cause::CrossTrafficSomewhere, Cause::LinkRate),
     ] {
-        assert!(!later.says_less_than(&told), "{told}, then {later}");
+        assert!(!later.says_less_than(&earlier), "{earlier}, then {later}");
     }
 }
 

@@ -139,12 +139,12 @@ fn a_queue_is_told_within_three_minutes() {
     }
 }
 
-/// Hosts that are held up for milliseconds, now and then, scatter so that later stages cannot tell a
-/// queue of half a millisecond. It was told by then, and stays.
+/// Hosts that are held up for milliseconds, now and then, scatter so that later stages cannot tell
+/// a queue of half a millisecond. It was said by then, and stays.
 #[test]
 fn what_was_told_of_a_queue_stays() {
     let held_up = |random: &mut SplitMix64| if random.next_unit() < 0.3 { 20_000.0 * random.next_unit() } else { 0.0 };
-    let (mut taken_back, mut told) = (0, 0);
+    let (mut taken_back, mut said) = (0, 0);
     for seed in 0..100 {
         let (mut all, mut random) = (RoundTrips::default(), SplitMix64::new(seed));
         pulses(&mut all, &mut random, (10, HAPPENED), exponential(20.0));
@@ -152,8 +152,8 @@ fn what_was_told_of_a_queue_stays() {
         let early = all.wait_longer_since(CHANGE) == Some(true);
         pulses(&mut all, &mut random, (HAPPENED + 80, HAPPENED + 110), held_up);
         pulses(&mut all, &mut random, (HAPPENED + 110, HAPPENED + 600), exponential(20.0));
-        told += usize::from(early);
+        said += usize::from(early);
         taken_back += usize::from(early && all.wait_longer_since(CHANGE) != Some(true));
     }
-    assert!(told > 90 && taken_back == 0, "told {told}, taken back {taken_back}");
+    assert!(said > 90 && taken_back == 0, "said {said}, taken back {taken_back}");
 }
