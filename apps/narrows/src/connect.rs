@@ -180,7 +180,7 @@ impl Peer {
 impl Peer {
     /// The same towards a host that runs nothing of ours.
     pub(crate) fn connect_single_ended(&self, via: Via, stop: &Arc<AtomicBool>) -> Result<SingleEndedWorld, Failure> {
-        self.answered_as(SingleEndedOptions::new(via), stop)
+        self.answered_as(via, None, stop)
     }
 
     /// The same, unless it takes longer than this.
@@ -190,12 +190,23 @@ impl Peer {
         timeout: Duration,
         stop: &Arc<AtomicBool>,
     ) -> Result<SingleEndedWorld, Failure> {
-        self.answered_as(SingleEndedOptions { timeout, ..SingleEndedOptions::new(via) }, stop)
+        self.answered_as(via, Some(timeout), stop)
     }
 
-    fn answered_as(&self, usual: SingleEndedOptions, stop: &Arc<AtomicBool>) -> Result<SingleEndedWorld, Failure> {
-        let options =
-            SingleEndedOptions { version: self.version, psk: self.key.psk.clone(), stop: Arc::clone(stop), ..usual };
+    fn answered_as(
+        &self,
+        via: Via,
+        timeout: Option<Duration>,
+        stop: &Arc<AtomicBool>,
+    ) -> Result<SingleEndedWorld, Failure> {
+        let usual = SingleEndedOptions::new(via);
+        let options = SingleEndedOptions {
+            version: self.version,
+            psk: self.key.psk.clone(),
+            stop: Arc::clone(stop),
+            timeout: timeout.unwrap_or(usual.timeout),
+            ..usual
+        };
         SingleEndedWorld::connect(&self.name, &options).map_err(|error| failure(&error))
     }
 
