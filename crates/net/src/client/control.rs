@@ -38,6 +38,17 @@ enum End {
     Broken(String),
 }
 
+impl End {
+    /// What a fault of the connection means, whichever call hears of it.
+    fn of(error: &io::Error) -> Self {
+        match error.kind() {
+            // The kernel's own: nothing that was said has arrived for so long.
+            io::ErrorKind::TimedOut => Self::Silent(GIVEN_UP_AFTER),
+            _ => Self::Closed,
+        }
+    }
+}
+
 /// Shared with the listening thread.
 #[derive(Debug)]
 struct Link {
@@ -298,9 +309,7 @@ impl Link {
                     }
                 }
                 Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {}
-                // The kernel's own: nothing that was said has arrived for so long.
-                Err(error) if error.kind() == io::ErrorKind::TimedOut => break End::Silent(GIVEN_UP_AFTER),
-                Err(_) => break End::Closed,
+                Err(error) => break End::of(&error),
             }
             let now = clock::now_ns();
             let limit = if self.loading.load(Ordering::Relaxed) { PEER_SILENT_AFTER } else { IDLE_LIMIT };
@@ -309,8 +318,8 @@ impl Link {
             }
             let silent = now - self.said_ns.load(Ordering::Relaxed);
             let due = silent > nanos(ALIVE_EVERY.saturating_sub(POLL)) || silent > nanos(POLL / 2) && self.follows();
-            if due && self.write(&ClientMessage::Alive.frame()).is_err() {
-                break End::Closed;
+            if due && let Err(error) = self.write(&ClientMessage::Alive.frame()) {
+                break End::of(&error);
             }
         };
         self.halt.store(true, Ordering::Relaxed);
