@@ -81,10 +81,16 @@ impl RoundTrips {
             let same = before.scatter.with(&since.scatter);
             since.compared(&before, [&same; 2], [LEAST, LARGE], [CHANCE * share, CHANCE_OF_LOOK])
         };
-        let said: Vec<Option<bool>> = stages(since.len(), FEWEST).skip(HASTY).map(at).collect();
-        // What one stage has shown is not taken back by the noise of a later one: each has its own
-        // chance to err, and all of them are paid for.
-        if said.contains(&Some(true)) { Some(true) } else { said.last().copied().flatten() }
+        let mut said = None;
+        for stage in stages(since.len(), FEWEST).skip(HASTY) {
+            said = at(stage);
+            // What one stage has shown is not taken back by the noise of a later one: each has its
+            // own chance to err, and all of them are paid for.
+            if said == Some(true) {
+                break;
+            }
+        }
+        said
     }
 
     /// The same of a hop, where pulses show a queue of the path, and only its place is asked for:
