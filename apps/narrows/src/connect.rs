@@ -178,25 +178,11 @@ impl Peer {
 }
 
 impl Peer {
-    /// The same towards a host that runs nothing of ours.
-    pub(crate) fn connect_single_ended(&self, via: Via, stop: &Arc<AtomicBool>) -> Result<SingleEndedWorld, Failure> {
-        self.answered_as(via, None, stop)
-    }
-
-    /// The same, unless it takes longer than this.
-    pub(crate) fn connect_single_ended_within(
+    /// The same towards a host that runs nothing of ours, within the usual time or this one.
+    pub(crate) fn connect_single_ended(
         &self,
         via: Via,
-        timeout: Duration,
-        stop: &Arc<AtomicBool>,
-    ) -> Result<SingleEndedWorld, Failure> {
-        self.answered_as(via, Some(timeout), stop)
-    }
-
-    fn answered_as(
-        &self,
-        via: Via,
-        timeout: Option<Duration>,
+        within: Option<Duration>,
         stop: &Arc<AtomicBool>,
     ) -> Result<SingleEndedWorld, Failure> {
         let usual = SingleEndedOptions::new(via);
@@ -204,7 +190,7 @@ impl Peer {
             version: self.version,
             psk: self.key.psk.clone(),
             stop: Arc::clone(stop),
-            timeout: timeout.unwrap_or(usual.timeout),
+            timeout: within.unwrap_or(usual.timeout),
             ..usual
         };
         SingleEndedWorld::connect(&self.name, &options).map_err(|error| failure(&error))

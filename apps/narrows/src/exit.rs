@@ -96,14 +96,6 @@ impl Failure {
         Self::usage(format!("{text}: cargo install --locked --path apps/narrows --features {feature}"))
     }
 
-    /// Of a host that answers neither a server's port nor what was asked next.
-    pub(crate) fn and_silent(mut self, next: &Self) -> Self {
-        if next.who == "path" {
-            self.text.push_str("; it answers neither ICMP echoes nor UDP");
-        }
-        self
-    }
-
     pub(crate) fn host(text: impl Into<String>) -> Self {
         Self { exit: Exit::Failure, who: "host", text: text.into() }
     }

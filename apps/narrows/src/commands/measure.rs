@@ -380,7 +380,7 @@ pub(super) fn remote(
     let peer = args.connect.peer()?;
     let direction = if args.reverse { Direction::Reverse } else { Direction::Forward };
     let world = if let Some(via) = args.via {
-        Remote::SingleEnded(Box::new(peer.connect_single_ended(via, stop)?))
+        Remote::SingleEnded(Box::new(peer.connect_single_ended(via, None, stop)?))
     } else {
         let world = peer.connect(direction, stop, progress).map_err(hinting)?;
         Remote::Server(Box::new(world))

@@ -30,7 +30,7 @@ use narrows_train::carried::Carried;
 const GOOD_FIT: f64 = 0.1;
 /// Share of packets that are lost, or reordered, from which on that is said (ours).
 const LOSSY: f64 = 0.001;
-/// Packets that lost nothing, for each of trains that overran a queue (ours): as many, and again.
+/// Slower packets that are there at least, for each one of trains that may overrun a queue (ours).
 const SLOW_ENOUGH: usize = 2;
 /// Fewest trains behind an estimate of medium confidence.
 const MIN_TRAINS: usize = 5;
@@ -426,8 +426,8 @@ impl RunAccount {
     /// Trains of our own overran the queue of a narrow link that is known, and nothing else was
     /// lost: a bucket that drops takes from slower trains as well.
     fn overran_queue(&self) -> bool {
-        let few = self.slow.lost() as f64 <= LOSSY * self.slow.sent() as f64;
-        self.pushed.lost() > 0 && few && self.slow.sent() >= SLOW_ENOUGH * self.pushed.sent()
+        let enough = self.slow.sent() >= SLOW_ENOUGH * self.pushed.sent();
+        self.pushed.lost() > 0 && enough && !self.slow.lost_more_than(LOSSY)
     }
 
     /// The share of packets that the path lost by itself.

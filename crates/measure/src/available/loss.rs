@@ -89,7 +89,12 @@ impl PathLosses {
 
     /// They lost more than is borne without a word.
     pub(super) fn is_lossy(self) -> bool {
-        self.lost as f64 > LOSS_TOLERATED * self.sent as f64
+        self.lost_more_than(LOSS_TOLERATED)
+    }
+
+    /// They lost more than this share.
+    pub(super) fn lost_more_than(self, share: f64) -> bool {
+        self.lost as f64 > share * self.sent as f64
     }
 }
 

@@ -58,11 +58,14 @@ pub(super) fn instead(
     progress.finish();
     let how = if fault.who == "peer" { "refused" } else { "silent" };
     let why = format!("{} runs no narrows serve (TCP {} {how}). {MISSING}", peer.name, peer.port);
-    let stop = interrupt::flag()?;
-    match connect(peer, Some(ANSWERS_WITHIN), stop) {
-        Ok(world) => run(args, plan, peer, (world, why), &Progress::new(args.print.quiet)),
+    let progress = Progress::new(args.print.quiet);
+    match connect(peer, Some(ANSWERS_WITHIN), &progress) {
+        Ok(world) => run(args, plan, peer, (world, why), &progress),
         // A host that answers to nothing is unreachable, as was said at first.
-        Err(failure) => Err(fault.and_silent(&failure)),
+        Err(failure) if failure.who == "path" => {
+            Err(Failure { text: format!("{fault}; it answers neither ICMP echoes nor UDP"), ..fault })
+        }
+        Err(_) => Err(fault),
     }
 }
 
@@ -70,8 +73,7 @@ pub(super) fn instead(
 pub(super) fn asked(args: &TestArgs, plan: &Plan, peer: &Peer) -> Result<Exit, Failure> {
     let wanted = Wanted { screen: None, ..args.print.progress(args.screen) };
     let progress = Progress::start(wanted, plan.announced(&peer.name, None))?;
-    let world = connect(peer, None, interrupt::flag()?);
-    world
+    connect(peer, None, &progress)
         .and_then(|world| run(args, plan, peer, (world, MISSING.to_owned()), &progress))
         .map_err(|failure| progress.failed(failure))
 }
@@ -86,7 +88,6 @@ fn run(
 ) -> Result<Exit, Failure> {
     let stop = interrupt::flag()?;
     let begun = environment::now();
-    progress.say(format!("what {} answers", peer.name));
     let address = world.address().ip();
     let budget = Budget { octets: plan.budget.octets.min(OCTETS), time: plan.budget.time.min(TIME), ..plan.budget };
     let (report, route) = measure(&mut world, peer, budget, (stop, progress));
@@ -115,14 +116,12 @@ fn run(
 }
 
 /// By the first way that the host answers, in this time if there is a limit.
-fn connect(peer: &Peer, within: Option<Duration>, stop: &Arc<AtomicBool>) -> Result<Remote, Failure> {
+fn connect(peer: &Peer, within: Option<Duration>, progress: &Progress) -> Result<Remote, Failure> {
+    progress.say(format!("what {} answers", peer.name));
+    let stop = interrupt::flag()?;
     let mut first = None;
     for via in WAYS {
-        let connected = match within {
-            Some(within) => peer.connect_single_ended_within(via, within, stop),
-            None => peer.connect_single_ended(via, stop),
-        };
-        match connected {
+        match peer.connect_single_ended(via, within, stop) {
             Ok(world) => return Ok(Remote::SingleEnded(Box::new(world))),
             // A way that this host may not go says nothing of the other.
             Err(failure) if failure.who == "path" => first = first.or(Some(failure)),

@@ -261,7 +261,7 @@ fn capacity(done: &mut Done, stop: &Arc<AtomicBool>) -> Result<Outcome, Stopped>
     }
     let peer = done.work.peer()?;
     let ways = [Via::Icmp, Via::Udp { port: Via::UDP_PORT }];
-    let world = ways.into_iter().find_map(|via| peer.connect_single_ended(via, stop).ok());
+    let world = ways.into_iter().find_map(|via| peer.connect_single_ended(via, None, stop).ok());
     let silent = || Stopped { outcome: Outcome::Void, octets: None, text: "the host answers to nothing".to_owned() };
     let Some(world) = world else { return Err(why.unwrap_or_else(silent)) };
     let mut world = Remote::SingleEnded(Box::new(world));

@@ -184,16 +184,12 @@ impl Engine {
         let Some(text) = self.text(id, &newest, &explanation) else { return };
         let Some(subject) = self.subjects.get_mut(&id) else { return };
         let Some(incident) = &mut subject.incident else { return };
-        let cause = Some(explanation.cause.to_string());
-        let is_another = incident.record.cause != cause;
-        if explanation.cause.says_less_than(&incident.cause) {
+        let is_another = incident.cause != explanation.cause;
+        if explanation.cause.says_less_than(&incident.cause) || (!is_another && incident.record.text == text) {
             return;
         }
         incident.cause = explanation.cause.clone();
-        if !is_another && incident.record.text == text {
-            return;
-        }
-        (incident.record.cause, incident.record.text) = (cause, text.clone());
+        (incident.record.cause, incident.record.text) = (Some(explanation.cause.to_string()), text.clone());
         let record = incident.record.clone();
         if !is_another {
             // More was ruled out: the incident says so, and nobody is told again.
