@@ -146,6 +146,13 @@ impl Zone {
 }
 
 impl Local {
+    /// So many seconds before, by the same offset.
+    #[must_use]
+    pub fn earlier_by(self, seconds: i64) -> Self {
+        let all = self.day * DAY_S + i64::from(self.second) - seconds;
+        Self { day: all.div_euclid(DAY_S), second: u32::try_from(all.rem_euclid(DAY_S)).unwrap_or(0) }
+    }
+
     /// Monday is 0.
     pub fn weekday(self) -> u8 {
         // 1 January 1970 was a Thursday.

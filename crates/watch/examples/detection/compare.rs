@@ -61,7 +61,7 @@ struct Calibrated<C>(C);
 
 impl<C: Chart> Statistic for Calibrated<C> {
     fn push(&mut self, z: f64) -> f64 {
-        self.0.push(Score { z, up: true, down: true }, 0.0);
+        self.0.push(Score { z, allowance: 0.0, up: true, down: true }, 0.0);
         self.0.fraction()
     }
 }

@@ -37,6 +37,9 @@ impl Side {
 pub struct Score {
     /// Clipped by the chart's user, and zero where its sign is that of a side that does not count.
     pub z: f64,
+    /// By how much the season may be wrong at this hour, in spreads: as much of the score is no
+    /// evidence.
+    pub allowance: f64,
     /// Whether it may complete a rise.
     pub up: bool,
     /// Whether it may complete a fall.
@@ -58,6 +61,6 @@ pub trait Chart: Clone {
     fn calibrate(&mut self, history: &[f64], rate: f64);
 }
 
-/// False alarms per side and second: one per 360 days, so that the two sides of six charts raise
-/// one a month.
-pub const RATE_PER_SIDE: f64 = 1.0 / (360.0 * 86_400.0);
+/// False alarms per side and second: one per 720 days. A second one follows when the level turns out
+/// to be where it was, so the two sides of six charts raise one a month.
+pub const RATE_PER_SIDE: f64 = 1.0 / (720.0 * 86_400.0);

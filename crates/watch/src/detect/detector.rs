@@ -140,7 +140,8 @@ impl<C: Chart> Detector<C> {
         if self.held_until.is_some_and(|until| reading.at < until) {
             return None;
         }
-        let score = self.score(one);
+        let allowance = ALLOWED * self.season.error_at(local) / self.sd(one.sd);
+        let score = Score { allowance, ..self.score(one) };
         self.keep_history(score.z);
         let alarm = self.chart.push(score, self.level_error());
         if let Some(side) = alarm {
@@ -221,7 +222,8 @@ impl<C: Chart> Detector<C> {
 
     fn score(&self, Residual { value, sd, up, down }: Residual) -> Score {
         let z = ((value - self.baseline.level()) / self.sd(sd)).clamp(-CLIP, CLIP);
-        Score { z: if (z > 0.0 && !up) || (z < 0.0 && !down) { 0.0 } else { z }, up, down }
+        let z = if (z > 0.0 && !up) || (z < 0.0 && !down) { 0.0 } else { z };
+        Score { z, allowance: 0.0, up, down }
     }
 
     /// Of a level that is younger than its memory; an older one's error is part of the history
@@ -299,7 +301,8 @@ impl<C: Chart> Detector<C> {
             at_high: time(point.high),
             found,
         };
-        self.season.shift(level - self.baseline.level());
+        let since_s = (found.millis() - first_new.millis()) / 1000;
+        self.season.shift(level - self.baseline.level(), local.earlier_by(since_s));
         self.baseline = Baseline::new(level, since.len() as f64);
         self.recent.drain(..point.best);
         Some(change)
@@ -320,6 +323,10 @@ impl<C: Chart> Detector<C> {
 
 /// Scores beyond are no better evidence of a lasting change.
 const CLIP: f64 = 4.0;
+
+/// Of what is usual at an hour, so many of its standard deviations from day to day are no evidence:
+/// on one day in 160 an hour lies further on that side.
+const ALLOWED: f64 = 2.5;
 
 /// The level is frozen while a chart is above this share of its threshold.
 const FROZEN_FROM: f64 = 0.5;

@@ -3,12 +3,16 @@
 //! Over the last `n` values, `S_n` sums the scores. In quiet history `S_n` exceeds `1.645 c_n` in
 //! one of twenty values; `c_n` is the scale of that length, one for each side. The statistic is
 //! `T = max_n S_n / sqrt(c_n^2 + n^2 e^2)`, where `e` is the error of the level. Independent noise
-//! has `c_n = sqrt n`. Memory raises the scale of long windows and heavy tails that of short ones.
-//! A season that is not quite right raises the longest alone. So each length is as sharp as the
-//! series allows, and none decides for the others.
+//! has `c_n = sqrt n`. Memory raises the scale of long windows. So each length is as sharp as the
+//! series allows, and none decides for the others. `c_n / sqrt n` never falls with `n`: a level with
+//! a short memory follows the sums of long windows, and hides what they do once its memory grows.
+//! Of each score, what the season may be wrong by at its hour is left out of the sums.
 //!
 //! `T^2 / 2` has an exponential tail. The threshold is its level that the maxima of two hours (120
-//! values) would pass as seldom as asked, by the excesses of the highest third.
+//! values) would pass as seldom as asked, by the excesses of the highest third. Their mean
+//! `m` is known from `k` of them only, so the predictive distribution is
+//! `P(X > x) = (1 + x / (k m))^-k`. Over many series it gives the rate of false alarms that was asked
+//! for; the exponential with `m` itself would give twice that.
 
 use std::collections::VecDeque;
 
@@ -20,6 +24,8 @@ use super::chart::{Chart, Score, Side};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Windows {
     newest: VecDeque<f64>,
+    #[serde(default)]
+    allowances: VecDeque<f64>,
     up: OneSide,
     down: OneSide,
 }
@@ -33,7 +39,7 @@ struct OneSide {
 
 impl Default for Windows {
     fn default() -> Self {
-        Self { newest: VecDeque::new(), up: OneSide::unknown(), down: OneSide::unknown() }
+        Self { newest: VecDeque::new(), allowances: VecDeque::new(), up: OneSide::unknown(), down: OneSide::unknown() }
     }
 }
 
@@ -50,8 +56,11 @@ impl Chart for Windows {
             self.newest.pop_back();
         }
         self.newest.push_front(score.z);
-        self.up.statistic = self.up.of(self.newest.iter().copied(), slack);
-        self.down.statistic = self.down.of(self.newest.iter().map(|z| -z), slack);
+        self.allowances.push_front(score.allowance);
+        self.allowances.truncate(self.newest.len());
+        let both = || self.newest.iter().zip(&self.allowances);
+        self.up.statistic = self.up.of(both().map(|(z, allowance)| z - allowance), slack);
+        self.down.statistic = self.down.of(both().map(|(z, allowance)| -z - allowance), slack);
         if score.up && self.up.fraction() > 1.0 {
             Some(Side::Up)
         } else if score.down && self.down.fraction() > 1.0 {
@@ -67,6 +76,7 @@ impl Chart for Windows {
 
     fn clear(&mut self) {
         self.newest.clear();
+        self.allowances.clear();
         (self.up.statistic, self.down.statistic) = (0.0, 0.0);
     }
 
@@ -111,10 +121,12 @@ impl OneSide {
             total.push(total.last().copied().unwrap_or(0.0) + z);
         }
         let mut statistics = vec![0.0_f64; history.len()];
+        let mut per_root = LEAST_SCALE;
         for (length, scale) in LENGTHS.iter().zip(&mut self.scales) {
             let sums: Vec<f64> = total.windows(length + 1).map(|sums| sums[*length] - sums[0]).collect();
             let high = narrows_stat::quantile(&sums, ONE_IN_TWENTY).unwrap_or(0.0) / NORMAL_95;
-            *scale = high.max(LEAST_SCALE * (*length as f64).sqrt());
+            per_root = per_root.max(high / (*length as f64).sqrt());
+            *scale = per_root * (*length as f64).sqrt();
             for (statistic, sum) in statistics[length - 1..].iter_mut().zip(&sums) {
                 *statistic = statistic.max(sum / *scale);
             }
@@ -124,9 +136,9 @@ impl OneSide {
         peaks.sort_by(|one, other| other.total_cmp(one));
         let tail = peaks.len() / 3;
         let mark = peaks[tail];
-        let excess = peaks[..tail].iter().map(|peak| peak - mark).sum::<f64>() / tail as f64;
-        let chance = tail as f64 / peaks.len() as f64;
-        let height = mark + excess * (chance / (rate * BLOCK as f64)).ln().max(0.0);
+        let excess: f64 = peaks[..tail].iter().map(|peak| peak - mark).sum();
+        let seldom = (tail as f64 / peaks.len() as f64) / (rate * BLOCK as f64);
+        let height = mark + excess * (seldom.max(1.0).powf((tail as f64).recip()) - 1.0);
         self.threshold = (2.0 * height).sqrt().clamp(LOWEST, HIGHEST);
     }
 }
@@ -138,8 +150,7 @@ const LONGEST: usize = 128;
 const ONE_IN_TWENTY: f64 = 0.95;
 const NORMAL_95: f64 = 1.645;
 
-/// No window is assumed to scatter less than this share of independent noise: a level with a short
-/// memory hides what long windows do once the memory grows.
+/// No window is assumed to scatter less than this share of independent noise.
 const LEAST_SCALE: f64 = 0.9;
 
 /// Without history: noise with memory of one half per value has this scale, and an unknown season
@@ -161,6 +172,7 @@ mod tests {
 
     use super::*;
 
+    const QUIET: Score = Score { z: 0.0, allowance: 0.0, up: true, down: true };
     const RATE: f64 = 60.0 * super::super::chart::RATE_PER_SIDE;
 
     fn noise(memory: f64, seed: u64, count: usize) -> Vec<f64> {
@@ -176,7 +188,7 @@ mod tests {
 
     fn alarms(chart: &mut Windows, scores: &[f64]) -> usize {
         let push = |z: &&f64| {
-            let alarm = chart.push(Score { z: **z, up: true, down: true }, 0.0).is_some();
+            let alarm = chart.push(Score { z: **z, ..QUIET }, 0.0).is_some();
             if alarm {
                 chart.clear();
             }
@@ -187,7 +199,7 @@ mod tests {
 
     fn delay(chart: &Windows, shift: f64) -> usize {
         let mut chart = chart.clone();
-        1 + (0..500).take_while(|_| chart.push(Score { z: shift, up: true, down: true }, 0.0).is_none()).count()
+        1 + (0..500).take_while(|_| chart.push(Score { z: shift, ..QUIET }, 0.0).is_none()).count()
     }
 
     #[test]
@@ -216,9 +228,21 @@ mod tests {
     fn no_single_burst_alarms() {
         let mut chart = Windows::default();
         chart.calibrate(&noise(0.0, 5, 20_160), RATE);
-        let burst = Score { z: -4.0, up: true, down: true };
+        let burst = Score { z: -4.0, ..QUIET };
         assert!((0..3).all(|_| chart.push(burst, 0.0).is_none()));
         assert_eq!(chart.push(burst, 0.0), Some(Side::Down));
+    }
+
+    #[test]
+    fn what_the_season_may_be_wrong_by_is_no_evidence() {
+        let mut chart = Windows::default();
+        chart.calibrate(&noise(0.0, 5, 20_160), RATE);
+        let mut alarms = |z: f64, allowance: f64| {
+            chart.clear();
+            (0..1000).any(|_| chart.push(Score { z, allowance, ..QUIET }, 0.0).is_some())
+        };
+        assert!(alarms(0.8, 0.0) && !alarms(0.8, 0.8));
+        assert!(alarms(-1.6, 0.8) && alarms(1.6, 0.8), "what is beyond it is");
     }
 
     #[test]
