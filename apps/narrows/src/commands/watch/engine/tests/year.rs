@@ -1,5 +1,6 @@
 //! The scheduler for a year, with all that a machine's clocks do in one.
 
+mod delay;
 mod machine;
 
 use std::collections::BTreeMap;

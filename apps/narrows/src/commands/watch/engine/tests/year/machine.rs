@@ -18,9 +18,10 @@ use super::What;
 pub(super) const TICK_MS: u64 = 5_000;
 /// 1 January 2028, 00:00 UTC: a leap year.
 pub(super) const START_MS: i64 = 1_830_297_600_000;
-/// What the path has, and what is left of it while it is slow.
-const USUAL_BPS: f64 = 60e6;
-const SLOW_BPS: f64 = 25e6;
+/// What is left of the path as a rule.
+pub(super) const USUAL_BPS: f64 = 60e6;
+/// What cross traffic leaves of it, and the queue that it makes.
+const SLOW: (f64, u64) = (25e6, 30_000);
 
 /// What was kept and reported, each with the time since the start in ms, which nobody sets.
 #[derive(Default)]
@@ -102,7 +103,8 @@ pub(super) struct Machine {
     reported: Vec<Heard>,
     running: Vec<(u64, u64, Work)>,
     random: SplitMix64,
-    slow: bool,
+    /// What is free, in bit/s, and how long packets wait at most, in us.
+    path: (f64, u64),
     pub(super) sent: Vec<Sent>,
     pub(super) pulses: u64,
 }
@@ -129,7 +131,7 @@ impl Machine {
             reported: Vec::new(),
             running: Vec::new(),
             random: SplitMix64::new(seed),
-            slow: false,
+            path: (USUAL_BPS, 0),
             sent: Vec::new(),
             pulses: 0,
         }
@@ -164,7 +166,7 @@ impl Machine {
                 self.clocks.set(Look { wall: look.wall + ms * MS, ..look });
             }
             What::Sleep(minutes) => self.pass(minutes * 60_000, false),
-            What::Slow(slow) => self.slow = slow,
+            What::Slow(slow) => self.path = if slow { SLOW } else { (USUAL_BPS, 0) },
             What::Kill => self.begin_again(),
             What::Reboot => {
                 let wall = self.clocks.get().wall;
@@ -172,6 +174,11 @@ impl Machine {
                 self.begin_again();
             }
         }
+    }
+
+    /// From now on so much is free, and the busy link's queue lasts so long.
+    pub(super) const fn set_path(&mut self, free_bps: f64, queue_us: u64) {
+        self.path = (free_bps, queue_us);
     }
 
     /// Another process, after `kill -9`: nobody knows what its jobs sent, so it was all.
@@ -215,8 +222,7 @@ impl Machine {
             self.number = self.number.wrapping_add(1);
             self.collector.sent(self.number, sent.after(Duration::from_secs(second)), self.loaded);
             self.pulses += u64::from(!self.loaded);
-            let queue_us = if self.slow { 30_000 } else { 0 };
-            let late_us = self.random.next_u64() % 400 + queue_us;
+            let late_us = self.random.next_u64() % 400 + self.path.1;
             self.collector.answered(self.number, Duration::from_micros(20_000 + late_us));
         }
     }
@@ -250,7 +256,7 @@ impl Machine {
                 host_busy: false,
             };
             let noise = 0.97 + 0.06 * self.random.next_unit();
-            let free = if self.slow { SLOW_BPS } else { USUAL_BPS };
+            let free = self.path.0;
             let values = match job.kind {
                 JobKind::Slice => vec![level(Signal::AvailableForward, free * noise)],
                 JobKind::Capacity => vec![level(Signal::Capacity, 1e8)],
