@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::bridge::{Bridge, Place};
 use super::postgres::Cluster;
-use crate::common::{ProgramResult, Running, directory, free_port, narrows, run, text};
+use crate::common::{ProgramResult, Running, TIMEOUT, directory, free_port, narrows, run, text};
 
 /// A part of the fleet that is to run.
 pub(crate) struct Part {
@@ -263,7 +263,7 @@ impl Fleet {
     #[track_caller]
     pub(crate) fn carry_out(&self, source: usize, target: usize, command: &str) {
         let mut order = self.order(source, target, command);
-        within("the order is carried out", Duration::from_secs(120), || {
+        within("the order is carried out", TIMEOUT, || {
             let ended = order.ended();
             assert!(ended != Some(false), "{command}: {}", order.said());
             ended == Some(true)
@@ -394,6 +394,12 @@ fn hub(home: &Path, port: u16, bus: Option<&str>, store: Option<&str>, place: Pl
         by_clock(&own, "hub", &mut command);
         place.run(&command)
     })
+}
+
+/// The paths that have an answer; on a busy machine that may be *inconclusive*.
+pub(crate) fn answered(status: &Value) -> Option<u64> {
+    let matrix = &status["matrix"];
+    Some(matrix["with_value"].as_u64()? + matrix["inconclusive"].as_u64()?)
 }
 
 /// Waits for something that happens by itself, and says after how long it did.
