@@ -352,7 +352,7 @@ pub(crate) fn reservations(agent: &Name, run: &PlannedRun) -> Vec<Reservation> {
     run.keys.iter().map(span).collect()
 }
 
-fn resource_of(key: &Key) -> Resource {
+pub(crate) fn resource_of(key: &Key) -> Resource {
     match key {
         Key::Access(site, direction) => Resource::Access(site.clone(), *direction),
         Key::Host(host) => Resource::Host(host.clone()),

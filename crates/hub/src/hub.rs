@@ -10,6 +10,7 @@ mod hear;
 mod ingest;
 mod inspect;
 mod join;
+mod loads;
 pub(crate) mod orders;
 pub(crate) mod planner;
 pub(crate) mod proofs;
@@ -40,6 +41,7 @@ use crate::error::{Error, Result};
 use crate::hub::alerts::Alerts;
 use crate::hub::allowances::Wider;
 use crate::hub::directed::Walks;
+use crate::hub::loads::Loads;
 use crate::hub::orders::Orders;
 pub use crate::hub::planner::Accepted;
 use crate::hub::planner::Planner;
@@ -120,6 +122,7 @@ pub struct Hub {
     serials: std::sync::Mutex<BTreeMap<Name, u64>>,
     pub(crate) tomography: Tomography,
     pub(crate) proofs: Proofs,
+    loads: Loads,
     walks: Walks,
     wider: Wider,
     pub(crate) alerts: Alerts,
@@ -172,6 +175,7 @@ impl Hub {
             serials: std::sync::Mutex::default(),
             tomography: Tomography::default(),
             proofs: Proofs::default(),
+            loads: Loads::default(),
             walks: Walks::default(),
             wider: Wider::default(),
             alerts: Alerts::default(),

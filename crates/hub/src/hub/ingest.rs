@@ -42,9 +42,10 @@ impl Hub {
             return Ok(0);
         }
         let mut runs = Vec::with_capacity(batch.len());
+        let found = self.tomography.found();
         for delivery in &batch {
             match self.read(delivery) {
-                Ok(run) => runs.push((run, delivery)),
+                Ok(run) => runs.push((self.marked(run, &found.network), delivery)),
                 Err(why) => self.refuse(delivery, &why).await?,
             }
         }

@@ -91,6 +91,9 @@ impl Hub {
         let key = message.subject.strip_prefix("lease.").and_then(|key| key.parse::<Key>().ok());
         let (Some(key), Some(revision)) = (key, message.revision) else { return };
         let value = eye.verifier.read(Place { bucket: &eye.bucket, key: &key }, revision, &message.payload);
+        if let Ok(proven) = &value {
+            self.loads.saw(&key, proven.as_ref().map(|proven| proven.holder.run), self.now());
+        }
         let now = eye.now();
         let Some(found) = eye.inspector.saw(key, revision, value, now) else { return };
         self.counters.leases_forged.fetch_add(1, Ordering::Relaxed);

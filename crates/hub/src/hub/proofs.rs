@@ -71,10 +71,15 @@ impl Proofs {
         runs.iter().filter_map(|run| i64::try_from(run.as_u128() >> 80).ok()).collect()
     }
 
+    /// Whether an order is one of a proof.
+    pub(crate) fn has_order(&self, order: Uuid) -> bool {
+        let all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
+        all.values().any(|trial| trial.orders().any(|one| one == order))
+    }
+
     /// An order's run was stored; it may be one of ours.
     pub(crate) fn ran(&self, order: Uuid, run: Uuid) {
-        let all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
-        if all.values().any(|trial| trial.orders().any(|one| one == order)) {
+        if self.has_order(order) {
             self.runs.lock().unwrap_or_else(PoisonError::into_inner).insert(run);
         }
     }

@@ -3,10 +3,14 @@
 use std::time::Duration;
 
 use narrows_bus::{Bus as _, Message, Subscription};
+use narrows_fleet::keys::Key;
 use narrows_fleet::lease::{Credential, Holder, Place, sealed};
+use narrows_fleet::message::Flag;
+use narrows_units::Metric;
 use uuid::Uuid;
 
-use crate::world::{Agent, World, soon};
+use crate::results::{four, over_the_core};
+use crate::world::{Agent, BEGIN, MINUTE, World, name, soon};
 
 const BUCKET: &str = "lease_1";
 const KEY: &str = "host.c";
@@ -38,6 +42,41 @@ async fn lease(agent: &Agent, key: &str, after: u64) -> Vec<u8> {
 
 async fn write(agent: &Agent, value: impl Into<Vec<u8>>, expected: u64) -> u64 {
     agent.bus.write(BUCKET, KEY, value.into().into(), expected).await.unwrap()
+}
+
+/// Agents b and d hear nothing of a lease of a and c. The link between the routers is the same.
+#[tokio::test]
+async fn a_light_run_is_marked_if_a_load_crossed_its_path() {
+    let world = World::new().await;
+    let mut agents = four(&world).await;
+    over_the_core(&world, &mut agents, 90.0, Metric::IpCapacity, BEGIN - MINUTE).await;
+    // The number of the link is that of the key of a loading run over it.
+    world.hub.order(&name("a"), &name("c"), "throughput -t 2", "test").await.unwrap();
+    let reserved = world.record.reservations(BEGIN).await.unwrap();
+    let link = reserved.iter().find(|span| matches!(span.key, Key::Link(1.., _))).expect("a link").key.to_string();
+    let hub = world.hub.clone();
+    let running = tokio::spawn(async move { hub.run().await });
+    let mut last = 0;
+    let mut marked = async |source: usize, target: &str| {
+        let run = agents[source].run(&name(target), "available", Metric::AvailableIpCapacity, 50.0, BEGIN);
+        let value = lease(&agents[0], &link, last).await;
+        last = agents[0].bus.write(BUCKET, &link, value.into(), last).await.unwrap();
+        agents[source].publish(&run).await;
+        loop {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+            if let Ok(run) = world.record.run(run.id).await {
+                break run.flags.contains(&Flag::OwnLoad);
+            }
+        }
+    };
+    // The hub may not listen yet: the next renewals reach it.
+    let mut tries = 0;
+    while !marked(1, "d").await {
+        tries += 1;
+        assert!(tries < 50, "it is never marked");
+    }
+    assert!(!marked(2, "d").await, "another way");
+    running.abort();
 }
 
 /// The first value after a revision.
