@@ -66,6 +66,11 @@ pub(crate) fn kinds() -> Vec<String> {
     KINDS.iter().map(|(kind, _)| (*kind).to_owned()).collect()
 }
 
+/// Whether this version knows what to run. A hub is newer than its agents while it is upgraded.
+pub(crate) fn is_known(words: &[String]) -> bool {
+    words.first().is_some_and(|word| KINDS.iter().any(|(kind, _)| kind == word))
+}
+
 /// The command that these words mean within the owner's limits; or why it must not run.
 pub(crate) fn checked(words: &[String], limits: &Limits) -> Result<Vec<String>, String> {
     let Some((kind, rest)) = words.split_first() else { return Err("a run without a command".to_owned()) };

@@ -10,7 +10,7 @@ use narrows_fleet::message::{HubTime, Joined, Order, Plan, Signed};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
-use crate::command::checked;
+use crate::command::{checked, is_known};
 use crate::limits::Limits;
 use narrows_units::hex;
 
@@ -136,8 +136,13 @@ fn leased(command: &[String], agent: &Name, target: &Name, keys: &[Key]) -> Resu
     }
 }
 
+/// Runs of a kind that this version does not know are left to the work, which skips them: the rest
+/// of a newer hub's plan is as good as before.
 fn within(plan: &Plan, limits: &Limits) -> Result<(), String> {
     let light = |words: &Vec<String>| {
+        if !is_known(words) {
+            return Ok(());
+        }
         let kind = words.first().map_or("", String::as_str);
         if loads(words) == Some(true) {
             return Err(format!("{kind} loads, and belongs into the timetable"));
@@ -146,7 +151,7 @@ fn within(plan: &Plan, limits: &Limits) -> Result<(), String> {
     };
     plan.mesh.iter().try_for_each(light)?;
     plan.directed.iter().map(|directed| &directed.command).try_for_each(light)?;
-    for run in &plan.runs {
+    for run in plan.runs.iter().filter(|run| is_known(&run.command)) {
         checked(&run.command, limits)?;
         leased(&run.command, &plan.agent, &run.target, &run.keys).map_err(|refusal| refusal.to_string())?;
     }

@@ -2,7 +2,7 @@
 
 use narrows_agent::{Limits, Refusal, order, plan};
 use narrows_bus::Key;
-use narrows_fleet::message::{Directed, PlannedRun};
+use narrows_fleet::message::{Directed, Exit, PlannedRun};
 use uuid::Uuid;
 
 use crate::world::{World, name, pass, until, words};
@@ -123,4 +123,25 @@ async fn a_refused_plan_is_a_fault_and_the_old_one_stays() {
     let _again = world.start_within("a", limits);
     pass(3_700).await;
     assert!(world.log.lock().unwrap().len() > before, "{before} runs before");
+}
+
+/// A hub is upgraded before its agents.
+#[tokio::test(start_paused = true)]
+async fn a_kind_of_a_newer_hub_is_skipped_and_the_rest_goes_on() {
+    let world = World::new();
+    let mut statuses = world.statuses("a").await;
+    let agent = world.start("a");
+    let mut plan = world.plan(&["a", "b"], "a", 1);
+    plan.mesh = vec![words("surface --deep"), words("rtt")];
+    world.give(&plan).await;
+    until(&mut statuses, |status| status.plan_serial == 1 && status.faults.is_empty()).await;
+    pass(120).await;
+    let ran: Vec<_> = world.log.lock().unwrap().iter().map(|sent| sent.words[0].clone()).collect();
+    assert!(ran.iter().all(|kind| kind == "rtt") && !ran.is_empty(), "{ran:?}");
+    let runs = world.runs("a");
+    let newer = runs.iter().find(|run| run.kind == "surface").expect("its result says so");
+    let why = "this version runs no \"surface\"";
+    assert_eq!((newer.exit, newer.reason.as_deref()), (Exit::Skipped, Some(why)));
+    assert!(runs.iter().any(|run| run.kind == "rtt" && run.exit == Exit::Done));
+    agent.stop().await;
 }
