@@ -55,7 +55,7 @@ export async function show(main) {
     if (kind === "agent" && drawn.has(data.name)) return null;
     if (kind !== "resync" && drawn.cells > MANY && Date.now() - fetched < SELDOM_MS) return null;
     const [matrix, alerts] = await fetch();
-    return drawn.update(matrix, alerts) ? null : rebuild();
+    return drawn.update(matrix, alerts) || rebuild();
   };
 }
 

@@ -46,9 +46,10 @@ function roofAt(x, roof) {
 
 /**
  * Draws `series` with its table and sentence; `roof` is a second series above it, `open(point)` is
- * called for the point that is chosen.
+ * called for the point that is chosen. `view` holds what a person looks at: the zoom and the time read
+ * last. A page that draws anew hands it over again.
  */
-export function chart({ title, series, roof, events = [], incidents = [], open, sentence, height = 250 }) {
+export function chart({ title, series, roof, events = [], incidents = [], open, sentence, height = 250, view = {} }) {
   const known = series.points;
   if (known.length === 0) return h("section", {}, h("h2", {}, title), h("p", { class: "soft" }, "Nothing was measured in this time."));
   const plot = h("div", { class: "plot" });
@@ -56,22 +57,30 @@ export function chart({ title, series, roof, events = [], incidents = [], open, 
     open ? "A click, or arrow keys and Enter, opens a run. Drag to zoom, double-click to go back." : "Arrow keys read values.");
   const frame = h("div", { class: "chart", tabindex: "0", role: "group", "aria-label": `${title}. ${sentence} Arrow keys read values.` }, plot);
   const unit = series.unit;
-  let at = known.length - 1;
   let drawn = null;
+  const nearest = (seconds) => known.reduce((best, point, n) =>
+    Math.abs(point.at_ms / 1000 - seconds) < Math.abs(known[best].at_ms / 1000 - seconds) ? n : best, 0);
+  let at = view.read_ms === undefined ? known.length - 1 : nearest(view.read_ms / 1000);
   const tell = () => {
     const point = known[at];
+    view.read_ms = point.at_ms;
     const range = interval(point, unit);
     readout.textContent = `${time(point.at_ms)}: ${said(point, unit)}${range ? ` (${range})` : ""}${point.count > 1 ? `, mean of ${point.count} values` : ""}`;
   };
-  const nearest = (seconds) => known.reduce((best, point, n) =>
-    Math.abs(point.at_ms / 1000 - seconds) < Math.abs(known[best].at_ms / 1000 - seconds) ? n : best, 0);
+  if (view.read_ms !== undefined) tell();
+  const aim = () => drawn?.setCursor({ left: drawn.valToPos(known[at].at_ms / 1000, "x"), top: 10 });
   const draw = () => {
     drawn?.destroy();
+    drawn = null;
     plot.replaceChildren();
     if (plot.clientWidth === 0) return;
+    const { zoom } = view;
     const data = columns(series);
     if (roof) data.push(roofAt(data[0], roof));
-    drawn = new globalThis.uPlot(options({ series, roof, events, incidents, plot, height }), data, plot);
+    drawn = new globalThis.uPlot(options({ series, roof, events, incidents, plot, height, view }), data, plot);
+    if (zoom) drawn.setScale("x", zoom);
+    // The plot knows its scales when what it has begun is done.
+    if (view.read_ms !== undefined) queueMicrotask(aim);
     // Whoever measures the page sees when it was drawn.
     performance.mark("chart");
     drawn.over.addEventListener("mousemove", () => {
@@ -87,7 +96,7 @@ export function chart({ title, series, roof, events = [], incidents = [], open, 
     const move = { ArrowLeft: -1, ArrowRight: 1, PageUp: -20, PageDown: 20, Home: -known.length, End: known.length }[event.key];
     if (move !== undefined) {
       at = Math.min(known.length - 1, Math.max(0, at + move));
-      drawn?.setCursor({ left: drawn.valToPos(known[at].at_ms / 1000, "x"), top: 10 });
+      aim();
       tell();
       event.preventDefault();
     } else if (event.key === "Enter" && open && event.target === frame) {
@@ -98,7 +107,7 @@ export function chart({ title, series, roof, events = [], incidents = [], open, 
   return h("section", {}, h("h2", {}, title), h("p", {}, sentence), frame, keys(series, roof, events, incidents), readout, values(title, series));
 }
 
-function options({ series, roof, events, incidents, plot, height }) {
+function options({ series, roof, events, incidents, plot, height, view }) {
   const width = plot.clientWidth;
   const axis = { stroke: colour("soft"), grid: { stroke: colour("line"), width: 1 }, ticks: { show: false }, gap: 6, font: "12px system-ui, sans-serif" };
   const line = (name, extra) => ({ label: name, points: { show: false }, ...extra });
@@ -137,6 +146,10 @@ function options({ series, roof, events, incidents, plot, height }) {
     ],
     bands: [{ series: [3, 2], fill: colour("band") }],
     hooks: {
+      setScale: [(u, key) => {
+        const { min, max } = u.scales.x;
+        if (key === "x") view.zoom = min > u.data[0][0] || max < u.data[0].at(-1) ? { min, max } : null;
+      }],
       drawClear: [(u) => spans(u, incidents, series)],
       draw: [(u) => { marks(u, series); numbers(u.ctx, u.bbox, events, (ms) => u.valToPos(ms / 1000, "x", true)); named(u, name); }],
     },

@@ -7,7 +7,8 @@ const live = document.getElementById("live");
 
 /**
  * Shows the page of this address. `pages` are pairs of a pattern of paths and a function that
- * fills `main` and may return what hears news; `kinds` are the kinds of news.
+ * fills `main` and may return what hears news, and answers `null` to those that change nothing;
+ * `kinds` are the kinds of news.
  */
 export async function start(pages, kinds) {
   for (const [pattern, page] of pages) {
@@ -29,23 +30,49 @@ export async function start(pages, kinds) {
   }
 }
 
-/** Calls `news` with each message, and again after a silence. */
+const LIVE = "Live";
+const FAILED = "The last update failed; trying again.";
+
+/**
+ * Hands `news` each message, in the order in which they came, until one is not answered with `null`:
+ * then the page was drawn anew, and shows what the others tell too.
+ */
 function listen(news, kinds) {
   const stream = new EventSource("/api/v1/stream");
-  let told = 0;
-  let waiting = null;
-  // Many messages come at once: the page asks again at most every five seconds.
+  let [waiting, told, timer, busy] = [[], 0, null, false];
+  // A chart that is drawn anew would be gone under the pointer that drags over it.
+  let pressed = false;
+  for (const kind of ["pointerdown", "pointermove", "pointerup", "pointercancel"]) {
+    addEventListener(kind, (event) => { pressed = kind !== "pointercancel" && event.buttons !== 0; }, true);
+  }
+  // Many messages come at once: the page asks again at most every five seconds, and one answer after the other.
+  const later = () => {
+    if (!busy && waiting.length > 0) timer ??= setTimeout(hand, Math.max(300, 5000 - (Date.now() - told)));
+  };
+  const hand = async () => {
+    timer = null;
+    if (pressed) return later();
+    const now = waiting;
+    [waiting, told, busy] = [[], Date.now(), true];
+    try {
+      for (const [kind, data] of now) if ((await news(kind, data)) !== null) break;
+      if (live.textContent === FAILED) live.textContent = LIVE;
+    } catch {
+      live.textContent = FAILED;
+      waiting.push(["resync", null]);
+    }
+    busy = false;
+    later();
+  };
   const tell = (kind, data) => {
-    if (waiting) return;
-    waiting = setTimeout(() => {
-      waiting = null;
-      told = Date.now();
-      Promise.resolve(news(kind, data)).catch(() => { live.textContent = "The last update failed; trying again."; });
-    }, Math.max(300, 5000 - (Date.now() - told)));
+    // Whoever has more to read asks for everything.
+    if (waiting.length >= 1000) waiting = [["resync", null]];
+    else waiting.push([kind, data]);
+    later();
   };
   let first = true;
   stream.addEventListener("resync", () => {
-    live.textContent = "Live";
+    live.textContent = LIVE;
     if (!first) tell("resync", null);
     first = false;
   });

@@ -187,16 +187,72 @@ export const link = (target) => `/target/${encodeURIComponent(target)}`;
 /** A colour of the style. */
 export const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
 
-/** Calls `draw` now, and when the width or the theme changes. */
+/** What is drawn for its width and the theme: elements of the page, and what draws them. */
+const drawings = new Map();
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { for (const [, draw] of drawings) draw(true); });
+
+/** Calls `draw` now, and when the width or the theme changes; for the last time when the element is gone. */
 export function redraw(element, draw) {
   let width = 0;
-  new ResizeObserver(() => {
-    if (Math.abs(element.clientWidth - width) < 2) return;
+  const look = (always) => {
+    if (!always && Math.abs(element.clientWidth - width) < 2) return;
     width = element.clientWidth;
+    draw();
+  };
+  drawings.set(element, look);
+  const observer = new ResizeObserver(() => {
+    if (!element.isConnected) {
+      observer.disconnect();
+      drawings.delete(element);
+    }
     // Drawing changes heights, which must not be part of this very observation.
-    requestAnimationFrame(draw);
-  }).observe(element);
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
+    requestAnimationFrame(() => look(false));
+  });
+  observer.observe(element);
+}
+
+/**
+ * Puts `parts` in the place of what `main` holds. What a person did stays: opened tables, the focus,
+ * how far everything is scrolled. A part that was there before is not touched.
+ */
+export function refill(main, parts) {
+  const focus = main.contains(document.activeElement) ? document.activeElement : null;
+  const before = marked(main);
+  const kept = new Map([...before].map(([key, one]) => [key, { open: one.open, focused: one === focus, left: one.scrollLeft, top: one.scrollTop }]));
+  const [x, y] = [scrollX, scrollY];
+  for (const old of [...main.childNodes]) if (!parts.includes(old)) old.remove();
+  let next = main.firstChild;
+  for (const part of parts) {
+    if (part === next) next = next.nextSibling;
+    else main.insertBefore(part, next);
+  }
+  // Tables that are opened hold what was scrolled, so once more.
+  for (const [key, one] of marked(main)) {
+    if (!kept.get(key)?.open || one.open) continue;
+    one.open = true;
+    one.dispatchEvent(new Event("toggle"));
+  }
+  for (const [, draw] of drawings) draw(false);
+  for (const [key, one] of marked(main)) {
+    const was = kept.get(key);
+    if (!was || before.get(key) === one) continue;
+    [one.scrollLeft, one.scrollTop] = [was.left, was.top];
+    if (was.focused) one.focus({ preventScroll: true });
+  }
+  scrollTo(x, y);
+}
+
+/** What can be opened, have the focus or be scrolled, by its heading, its kind and its number among those. */
+function marked(main) {
+  const found = new Map();
+  for (const one of main.querySelectorAll("a, button, input, select, textarea, details, summary, [tabindex]")) {
+    const heading = one.closest("section, li.card")?.querySelector("h2 a, h2");
+    const kind = [heading?.firstChild?.textContent, one.tagName, one.className, one.getAttribute("href"), one.getAttribute("name")].join(" ");
+    let number = 0;
+    while (found.has(`${kind} ${number}`)) number++;
+    found.set(`${kind} ${number}`, one);
+  }
+  return found;
 }
 
 /** The value in the middle. */

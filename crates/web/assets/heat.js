@@ -17,8 +17,8 @@ function quantile(heat, column, share) {
   return null;
 }
 
-/** The map with its sentence and table. */
-export function heatmap(heat, events) {
+/** The map with its sentence and table; `view` holds the time that was read last. */
+export function heatmap(heat, events, view = {}) {
   const rows = heat.upper_ns.map((_, row) => heat.counts.reduce((sum, column) => sum + column[row], 0));
   const first = rows.findIndex((count) => count > 0);
   const title = "Round trips";
@@ -30,23 +30,30 @@ export function heatmap(heat, events) {
   const sentence = sum(heat, rows, last);
   frame.setAttribute("aria-label", `${title}. ${sentence} Arrow keys read columns.`);
   const columns = heat.times_ms.length;
-  let at = columns - 1;
+  // The column in which the time lies that was read.
+  let at = view.read_ms === undefined ? columns - 1 : Math.max(0, heat.times_ms.findLastIndex((ms) => ms <= view.read_ms));
   const text = (n) => {
     const [half, most] = [0.5, 0.95].map((share) => quantile(heat, n, share));
     const lost = heat.lost_ppm[n] ? `; ${amount(heat.lost_ppm[n], "ppm")} lost` : "";
     return `${time(heat.times_ms[n])}: ${half === null ? "no answer" : `half within ${amount(half, "ns")}, 95 % within ${amount(most, "ns")}`}${lost}`;
   };
+  const tell = () => {
+    view.read_ms = heat.times_ms[at];
+    readout.textContent = text(at);
+  };
+  if (view.read_ms !== undefined) tell();
   redraw(frame, () => draw(canvas, frame.clientWidth - 16, heat, first, last, events));
   frame.addEventListener("mousemove", (event) => {
     const box = canvas.getBoundingClientRect();
     at = Math.floor(((event.clientX - box.left - LEFT) / (box.width - LEFT - RIGHT)) * columns);
-    if (at >= 0 && at < columns) readout.textContent = text(at);
+    at = Math.min(columns - 1, Math.max(0, at));
+    tell();
   });
   frame.addEventListener("keydown", (event) => {
     const move = { ArrowLeft: -1, ArrowRight: 1, PageUp: -20, PageDown: 20, Home: -columns, End: columns }[event.key];
     if (move === undefined) return;
     at = Math.min(columns - 1, Math.max(0, at + move));
-    readout.textContent = text(at);
+    tell();
     event.preventDefault();
   });
   const ramp = [0.08, 0.3, 0.55, 0.8, 1].map((share, n) =>

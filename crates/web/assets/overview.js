@@ -1,13 +1,13 @@
 // All targets: what is free now, what is wrong, what happened.
 
-import { amount, ask, causeOf, h, interval, lasting, link, median, s, said, timeline } from "./kit.js";
+import { amount, ask, causeOf, h, interval, lasting, link, median, refill, s, said, timeline } from "./kit.js";
 
 export async function show(main) {
   const render = async () => {
     const [all, events] = await Promise.all([ask("targets"), ask("events", { since: "7d", limit: 12 })]);
     const day = await Promise.all(all.targets.map((target) =>
       ask("series", { target: target.name, signal: "available", since: "24h", points: 120 })));
-    main.replaceChildren(...page(all, day, events.events));
+    refill(main, page(all, day, events.events));
   };
   await render();
   return render;

@@ -1,6 +1,6 @@
 // One target: what was free, what happened, the path; and the page of its paths.
 
-import { amount, ask, causeOf, folded, h, interval, lasting, link, post, said, SIGNALS, time, timeline } from "./kit.js";
+import { amount, ask, causeOf, folded, h, interval, lasting, link, post, refill, said, SIGNALS, time, timeline } from "./kit.js";
 import { chart, sum } from "./chart.js";
 import { heatmap } from "./heat.js";
 import { hops, pipe } from "./pipe.js";
@@ -20,8 +20,13 @@ export async function show(main, name) {
   const asked = new URLSearchParams(location.search).get("range");
   const range = asked in RANGES ? asked : "24h";
   document.title = `${name} - narrows watch`;
+  // What stays when the page is drawn anew: what a person looks at in each chart, and what they write.
+  const views = new Map();
+  const view = (key) => views.get(key) ?? views.set(key, {}).get(key);
+  let [shown, asking] = [name, null];
   const render = async () => {
     const [all, target] = await find(name);
+    if (asking === null) [shown, asking] = [target.name, orders(target.name)];
     // Before a target was followed nothing is there to see; two minutes are the least that a chart shows.
     const since = Math.max(all.at_ms - RANGES[range], Math.min(target.added_ms, all.at_ms - HOUR / 30));
     const query = { target: target.name, since, until: all.at_ms };
@@ -30,11 +35,10 @@ export async function show(main, name) {
       series("available"), series("available_reverse"), series("capacity"), series("queueing"),
       ask("heatmap", query), ask("events", query), ask("incidents", query), ask("paths", query),
     ]);
-    main.replaceChildren(...page({ all, target, range, available, reverse, capacity, queueing, heat, events: events.events, incidents: incidents.incidents, paths: paths.paths }));
+    refill(main, page({ all, target, range, view, asking, available, reverse, capacity, queueing, heat, events: events.events, incidents: incidents.incidents, paths: paths.paths }));
   };
   await render();
-  // A redraw would take the focus and the zoom: only news of this target, and no more than needed.
-  return (kind, data) => (kind === "event" || kind === "alert" || kind === "resync") && (!data || data.target === name) ? render() : null;
+  return (kind, data) => (kind === "resync" || (data.target === shown && !(kind === "run" && data.outcome === "running")) ? render() : null);
 }
 
 function page(of) {
@@ -44,7 +48,7 @@ function page(of) {
   const shown = events.slice(0, 20);
   const open = (point) => openRun(target.name, point, of.available);
   const one = (series, roof, height) => chart({
-    title: capital(SIGNALS[series.signal]), series, roof, events: shown, incidents, open, height, sentence: sum(series, SIGNALS[series.signal]),
+    title: capital(SIGNALS[series.signal]), series, roof, events: shown, incidents, open, height, sentence: sum(series, SIGNALS[series.signal]), view: of.view(series.signal),
   });
   const reverse = of.reverse.points.some((point) => point.value !== null);
   const capacity = roofOf(of.capacity, target.newest.capacity);
@@ -58,7 +62,7 @@ function page(of) {
       h("li", {}, h("a", { href: `?range=${name}`, "aria-current": name === range && "true" }, name))))),
     one(of.available, capacity),
     shown.length > 0 && h("section", {}, h("h2", {}, "Events in this time"), numbered(shown)),
-    heatmap(of.heat, shown),
+    heatmap(of.heat, shown, of.view("heat")),
     one(of.queueing, null, 190),
     reverse && one(of.reverse, capacity, 190),
     h("section", {}, h("h2", {}, "Path"), of.paths.length
@@ -67,7 +71,7 @@ function page(of) {
         h("p", {}, h("a", { href: `/path/${encodeURIComponent(target.name)}` }, "How the path changed"))]
       : h("p", { class: "soft" }, "No route was traced yet.")),
     incidents.length > 0 && h("section", {}, h("h2", {}, "Incidents"), timeline(incidents)),
-    orders(target.name),
+    of.asking,
     h("p", {}, h("a", { href: `/compare?target=${encodeURIComponent(target.name)}` }, "Compare two times")),
   ].flat().filter(Boolean);
 }

@@ -7,6 +7,7 @@ mod cdp;
 mod grafana;
 mod monitoring;
 mod open_api;
+mod open_page;
 mod posts;
 mod promtool;
 mod security;

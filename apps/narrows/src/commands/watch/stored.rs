@@ -1,6 +1,6 @@
 //! Keeps everything in the store, and says it to the pages.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use narrows_store::records::{AlertState, Basis, Event, Incident, PathSeen, PulseMinute, Run, Sample};
@@ -26,9 +26,20 @@ pub(super) struct Stored {
     live: Live,
     numbers: Numbers,
     names: BTreeMap<TargetId, String>,
+    /// Values that pages do not know of yet: a page that hears of one asks the store for it.
+    unsaid: VecDeque<Unsaid>,
     maintained: Option<BootTime>,
     /// Whether it was said that the store cannot be written.
     degraded: bool,
+}
+
+/// A value that was handed to the store.
+struct Unsaid {
+    target: TargetId,
+    signal: Signal,
+    sample: Sample,
+    /// It is on disk once so many rows are settled.
+    row: u64,
 }
 
 impl Stored {
@@ -38,6 +49,7 @@ impl Stored {
             numbers: Numbers::new(live.clone()),
             live,
             names: BTreeMap::new(),
+            unsaid: VecDeque::new(),
             maintained: None,
             degraded: false,
         }
@@ -50,6 +62,16 @@ impl Stored {
             self.live.fault(STORE, Some(error.to_string()));
         })
         .ok()
+    }
+
+    /// Tells the pages of values that they can read now.
+    fn say_stored(&mut self) {
+        let settled = self.on_disk().stored;
+        let count = self.unsaid.iter().take_while(|unsaid| unsaid.row <= settled).count();
+        for unsaid in self.unsaid.drain(..count) {
+            let name = self.names.get(&unsaid.target).map_or("", String::as_str);
+            self.live.sample(name, unsaid.signal, &unsaid.sample);
+        }
     }
 
     fn name(&self, target: TargetId) -> &str {
@@ -70,13 +92,14 @@ impl Keep for Stored {
         if let Some(name) = self.names.remove(&target) {
             self.numbers.retire(target, &name);
         }
+        self.unsaid.retain(|unsaid| unsaid.target != target);
         self.writer.retire(target, at);
     }
 
     fn sample(&mut self, target: TargetId, signal: Signal, basis: Basis, sample: Sample) {
-        self.live.sample(self.name(target), signal, &sample);
         self.numbers.sample(target, signal, basis, &sample);
         self.writer.sample(target, signal, basis, sample);
+        self.unsaid.push_back(Unsaid { target, signal, sample, row: self.on_disk().handed });
     }
 
     fn pulses(&mut self, target: TargetId, minute: PulseMinute) {
@@ -89,15 +112,16 @@ impl Keep for Stored {
     }
 
     fn run_began(&mut self, run: Run) {
-        self.live.run(self.name(run.target), &run);
         self.check(self.writer.run_began(&run));
+        self.live.run(self.name(run.target), &run);
     }
 
     fn run_ended(&mut self, run: Run) {
-        self.live.run(self.name(run.target), &run);
         let figures = run.document.as_ref().map(figures).unwrap_or_default();
         self.numbers.run_ended(&run, &figures);
         self.check(self.writer.run_ended(&run));
+        self.live.run(self.name(run.target), &run);
+        self.say_stored();
         if !figures.is_empty() {
             self.writer.figures(run.id, figures);
         }
@@ -108,6 +132,7 @@ impl Keep for Stored {
         self.numbers.event(&event);
         let name = event.target.map(|target| self.name(target));
         self.live.event(name, &event);
+        self.say_stored();
     }
 
     fn incident(&mut self, incident: Incident) {
@@ -115,8 +140,8 @@ impl Keep for Stored {
     }
 
     fn alert(&mut self, state: AlertState) {
-        self.live.alert(self.name(state.target), &state);
         self.check(self.writer.alert(&state));
+        self.live.alert(self.name(state.target), &state);
     }
 
     fn path(&mut self, target: TargetId, path: PathSeen) {
@@ -167,6 +192,7 @@ impl Keep for Stored {
             drop(self.writer.maintain(now));
             self.maintained = Some(boot);
         }
+        self.say_stored();
         let health = self.writer.health();
         self.numbers.store(health.size_octets, health.degraded.is_some(), now);
         if health.degraded.is_some() != self.degraded {

@@ -157,7 +157,6 @@ impl Engine {
         // Else the next process would count what was booked, and not what was sent.
         self.save_plan(id);
         self.spent(id, job.why, now);
-        self.keep.run_ended(running.run);
         self.loaded(&job, false);
         self.host.measured(now.wall, octets.unwrap_or(job.octets.count()));
         self.ask_at = now.boot;
@@ -169,6 +168,8 @@ impl Engine {
                 self.traced(id, traced, began, now);
             }
         }
+        // What it measured is on disk with it: whoever hears of its end may ask for that.
+        self.keep.run_ended(running.run);
         self.look_at_server(id, now);
         // Evidence that was asked for is in.
         match job.kind {
