@@ -6,7 +6,7 @@ use std::time::Duration;
 use rusqlite::{Connection, OpenFlags};
 
 use crate::error::{Error, Result};
-use crate::migrate::STEPS;
+use crate::migrate::{APPLICATION, STEPS};
 
 /// Asks SQLite whether the file is whole.
 pub(crate) fn quick_check(connection: &Connection) -> Result<()> {
@@ -46,12 +46,17 @@ pub(crate) fn connect_to_read(path: &Path) -> Result<Connection> {
             Ok(connection)
         }
         Ok(found) if found > known => Err(Error::Newer { found, known }),
+        Ok(found) if found > 0 && is_ours(&connection) => Err(Error::Older { found, known }),
         Ok(_) => Err(Error::Foreign(path.to_owned())),
         Err(error) if error.sqlite_error_code() == Some(rusqlite::ErrorCode::NotADatabase) => {
             Err(Error::Foreign(path.to_owned()))
         }
         Err(error) => Err(error.into()),
     }
+}
+
+fn is_ours(connection: &Connection) -> bool {
+    connection.pragma_query_value(None, "application_id", |row| row.get(0)).is_ok_and(|id: i64| id == APPLICATION)
 }
 
 /// The files that SQLite keeps for one store.

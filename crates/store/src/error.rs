@@ -22,6 +22,14 @@ pub enum Error {
         /// The last one that this program knows.
         known: u32,
     },
+    /// Caller: an older program wrote the file, and reading brings nothing up to date.
+    #[error("the store has version {found}, this program reads {known}: start this version of narrows watch with it")]
+    Older {
+        /// The file's version.
+        found: u32,
+        /// The one that this program reads.
+        known: u32,
+    },
     /// Caller: another process writes to the file.
     #[error("{0} is in use by another process")]
     InUse(PathBuf),

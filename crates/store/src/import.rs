@@ -66,6 +66,7 @@ pub fn import(path: &Path, all: &[Import]) -> Result<usize> {
             began: one.began,
             ended: None,
             outcome: RunOutcome::Done,
+            reason: None,
             octets: one.octets,
             document: Some(one.document.clone()),
         };

@@ -9,7 +9,7 @@ use rusqlite::Connection;
 use crate::connection::{connect, quick_check};
 use crate::error::{Error, Result};
 use crate::migrate::{STEPS, beside, migrate};
-use crate::records::Event;
+use crate::records::{Event, LOST};
 use crate::rows;
 use crate::salvage::{Salvage, salvage};
 
@@ -89,7 +89,8 @@ fn sound(path: &Path, opened: &mut Opened) -> Result<Connection> {
 
 /// Marks the store as open. Runs that nobody ended are lost.
 fn began(connection: &Connection, opened: &mut Opened, now: WallTime) -> Result<()> {
-    opened.lost_runs = connection.execute("update run set outcome = 'lost' where outcome = 'running'", [])?;
+    opened.lost_runs =
+        connection.execute("update run set outcome = 'lost', reason = ?1 where outcome = 'running'", [LOST])?;
     connection
         .execute("insert or replace into state (key, value) values (?1, ?2)", rusqlite::params![OPEN, now.millis()])?;
     if let Some(salvage) = &opened.salvage {

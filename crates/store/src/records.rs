@@ -80,13 +80,24 @@ pub enum RunOutcome {
     Running,
     /// It measured.
     Done,
-    /// It ran and has no answer.
+    /// It ran and has no answer, or what it has means nothing.
     Void,
-    /// It failed; the document says how.
+    /// Somebody else measured over the link: nothing was sent.
+    LinkBusy,
+    /// The server had no slot in time: nothing was measured.
+    ServerBusy,
+    /// The server refused, or speaks something else.
+    Refused,
+    /// The server did not answer.
+    ServerGone,
+    /// It failed; how was not kept by version 1 of the store.
     Failed,
     /// The program ended while it ran.
     Lost,
 }
+
+/// The reason of a run that is lost.
+pub const LOST: &str = "the program ended while it ran";
 
 /// A job that was carried out.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -105,6 +116,8 @@ pub struct Run {
     pub ended: Option<WallTime>,
     /// What became of it.
     pub outcome: RunOutcome,
+    /// Why it has no result, or not the usual one, in one line.
+    pub reason: Option<String>,
     /// Octets that left, at the IP layer.
     pub octets: Option<u64>,
     /// The result document, as `narrows … --json` prints it.
@@ -158,6 +171,8 @@ pub struct Incident {
     pub ended: Option<WallTime>,
     /// The cause as a sentence.
     pub cause: Option<String>,
+    /// The hops at one of which the cause lies, the first and the last.
+    pub hops: Option<(u8, u8)>,
     /// One line that says what happened.
     pub text: String,
 }

@@ -33,6 +33,7 @@ pub(crate) enum Row {
     Notice(i64, String, String, WallTime),
     NoticeDue(i64, WallTime),
     NoticeDone(i64, WallTime),
+    NoticeUndelivered(i64, WallTime),
 }
 
 impl Row {
@@ -156,8 +157,8 @@ fn write_pulses(connection: &Connection, series: i64, minute: &PulseMinute) -> R
 pub(crate) fn run(connection: &Connection, run: &Run) -> Result<()> {
     let id = run.id.into_bytes();
     let (began, ended) = (run.began.millis(), run.ended.map(WallTime::millis));
-    let sql = "insert or replace into run (id, target, kind, why, began, ended, outcome, octets)
-        values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
+    let sql = "insert or replace into run (id, target, kind, why, began, ended, outcome, reason, octets)
+        values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)";
     let (kind, why, outcome) = (word(&run.kind), word(&run.why), word(&run.outcome));
     connection.prepare_cached(sql)?.execute(params![
         id,
@@ -167,6 +168,7 @@ pub(crate) fn run(connection: &Connection, run: &Run) -> Result<()> {
         began,
         ended,
         outcome,
+        run.reason,
         signed(run.octets)
     ])?;
     if let Some(document) = &run.document {
@@ -215,15 +217,19 @@ pub(crate) fn event(connection: &Connection, event: &Event) -> Result<()> {
 }
 
 fn incident(connection: &Connection, incident: &Incident) -> Result<()> {
-    let Incident { id, target, began, ended, cause, text } = incident;
-    let sql = "insert or replace into incident (id, target, began, ended, cause, text) values (?1, ?2, ?3, ?4, ?5, ?6)";
+    let Incident { id, target, began, ended, cause, hops, text } = incident;
+    let sql = "insert or replace into incident (id, target, began, ended, cause, first_hop, last_hop, text)
+        values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
     let ended = ended.map(WallTime::millis);
+    let (first, last) = hops.unzip();
     connection.prepare_cached(sql)?.execute(params![
         id.into_bytes(),
         target.number(),
         began.millis(),
         ended,
         cause,
+        first,
+        last,
         text
     ])?;
     Ok(())
@@ -281,6 +287,10 @@ fn small(connection: &Connection, row: &Row) -> rusqlite::Result<usize> {
         Row::NoticeDone(id, at) => {
             run("update outbox set done = ?2, tries = tries + 1 where id = ?1", params![id, at.millis()])
         }
+        Row::NoticeUndelivered(id, at) => run(
+            "update outbox set done = ?2, tries = tries + 1, undelivered = 1 where id = ?1",
+            params![id, at.millis()],
+        ),
         _ => Ok(0),
     }
 }

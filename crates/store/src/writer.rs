@@ -248,13 +248,18 @@ impl Writer {
         self.now(Row::NoticeDue(id, due))
     }
 
-    /// A notice was delivered, or given up.
+    /// A notice was delivered.
     pub fn done(&self, id: i64, at: WallTime) -> Result<()> {
         self.now(Row::NoticeDone(id, at))
     }
 
+    /// A notice was given up: it is not tried again, and its row says so.
+    pub fn give_up(&self, id: i64, at: WallTime) -> Result<()> {
+        self.now(Row::NoticeUndelivered(id, at))
+    }
+
     /// Notices that were made before a time and are not done.
-    pub fn undelivered(&self, before: WallTime) -> Result<Vec<OutboxRow>> {
+    pub fn waiting(&self, before: WallTime) -> Result<Vec<OutboxRow>> {
         self.ask(move |connection, _| notices(connection, "made < ?1 order by made, id", before))
     }
 

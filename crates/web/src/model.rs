@@ -207,9 +207,12 @@ pub(crate) struct Run {
     began_ms: i64,
     /// When it ended; null while it runs.
     ended_ms: Option<i64>,
-    /// `running`, `done`, `void`, `failed` or `lost`.
+    /// `running`, `done`, `void`, `link_busy`, `server_busy`, `refused`, `server_gone`, `failed` or
+    /// `lost`.
     #[cfg_attr(test, schema(value_type = String))]
     outcome: RunOutcome,
+    /// Why it has no result, or not the usual one, in one line.
+    reason: Option<String>,
     /// Octets that left, at the IP layer.
     octets: Option<u64>,
     /// The result as `narrows … --json` prints it; only where one run is asked for.
@@ -228,6 +231,7 @@ impl Run {
             began_ms: of.began.millis(),
             ended_ms: of.ended.map(WallTime::millis),
             outcome: of.outcome,
+            reason: of.reason.clone(),
             octets: of.octets,
             document: of.document.clone(),
         }

@@ -409,7 +409,9 @@ fn open(store: &Path) -> Result<Reader, Failure> {
 #[expect(clippy::needless_pass_by_value, reason = "it is handed to map_err")]
 fn failure(error: Error) -> Failure {
     match error {
-        Error::NotFound | Error::Foreign(_) | Error::Newer { .. } | Error::TooLong => Failure::usage(error.to_string()),
+        Error::NotFound | Error::Foreign(_) | Error::Newer { .. } | Error::Older { .. } | Error::TooLong => {
+            Failure::usage(error.to_string())
+        }
         _ => Failure::host(error.to_string()),
     }
 }

@@ -63,7 +63,7 @@ pub(crate) fn stored() -> (TempDir, PathBuf) {
     let text = "available 22 Mbit/s, usually 61, since 00:05".to_owned();
     let cause = Some("a queue at hop 4".to_owned());
     writer
-        .incident(&Incident { id: INCIDENT, target: office, began: at(5), ended: Some(at(9)), cause, text })
+        .incident(&Incident { id: INCIDENT, target: office, began: at(5), ended: Some(at(9)), cause, hops: None, text })
         .expect("the disk has room");
     writer.event(&mut change(office)).expect("the disk has room");
     let state = "firing".to_owned();
@@ -99,6 +99,7 @@ fn slice(target: TargetId) -> Run {
         began: at(0),
         ended: None,
         outcome: RunOutcome::Running,
+        reason: None,
         octets: Some(250_000),
         document: None,
     }
@@ -286,6 +287,36 @@ fn events_incidents_and_runs_are_listed() {
     common::validate(narrows_report::schema::HISTORY, &shown);
     assert_eq!(shown["runs"][0]["document"]["schema"], "narrows.report/1");
     keeps("history-1-show", &shown);
+}
+
+/// A run without a result says why; a store of before does not know.
+#[test]
+fn a_run_without_a_result_says_why() {
+    let (_folder, path) = stored();
+    let store = Store::open(&path, Options::new(at(9))).expect("the store is there");
+    let busy = Uuid::from_u128(0x019a_b0c1_0000_7000_8000_0000_0000_0003);
+    let run = Run {
+        id: busy,
+        began: at(2),
+        ended: Some(at(2)),
+        outcome: RunOutcome::ServerBusy,
+        reason: Some("no slot within 5 s".to_owned()),
+        octets: Some(0),
+        ..slice(store.reader().targets().expect("targets")[1].id)
+    };
+    store.writer().run_ended(&run).expect("the disk has room");
+    drop(store);
+    let lines = ask(&path, &["runs", "--limit", "1"]).stdout;
+    assert_eq!(
+        lines,
+        format!("{busy}  2026-11-23 00:02:00  office  slice  server_busy  0 octets  no slot within 5 s\n")
+    );
+    let runs = document(&path, &["runs"])["runs"].clone();
+    assert_eq!((&runs[0]["outcome"], &runs[0]["reason"]), (&json!("server_busy"), &json!("no slot within 5 s")));
+    assert_eq!((&runs[1]["outcome"], &runs[1]["reason"]), (&json!("done"), &Value::Null));
+    let sheet = ask(&path, &["runs", "--format", "csv"]).stdout;
+    assert!(sheet.starts_with("id,target,kind,why,began,ended,outcome,octets,reason\n"), "{sheet}");
+    assert!(sheet.contains(",server_busy,0,no slot within 5 s\n") && sheet.contains(",done,250000,\n"), "{sheet}");
 }
 
 /// People are told why nothing is printed; what programs read is as it was.

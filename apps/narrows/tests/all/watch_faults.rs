@@ -198,6 +198,26 @@ fn a_clock_that_is_set_stops_nothing() {
     println!("{steps} steps, {} slices, events: {kinds:?}", watch.values("office", "available"));
 }
 
+/// Eight clients hold a server's eight light slots: whoever comes later waits in the queue.
+fn hold_light_slots(server: &Server, home: &tempfile::TempDir) -> Vec<Part> {
+    let hold = |holder: usize| {
+        let port = server.port();
+        Part::new(&format!("holder-{holder}"), home.path(), move || {
+            let mut program = narrows(["rtt", "127.0.0.1", "-p", &port, "--json-stream", "--budget", "9 MB, 1200 s"]);
+            program.args(["--param", "probes=1000", "--param", "spacing=1s", "--param", "duration=1200s"]);
+            program
+        })
+    };
+    let holders = (1..=8).map(hold).collect();
+    // The first event says that a client starts, the second that it was let in.
+    let events = |holder: usize| {
+        let file = home.path().join(format!("holder-{holder}.out"));
+        std::fs::read_to_string(file).unwrap_or_default().lines().count()
+    };
+    within("all slots are held", MINUTES, || (1..=8).all(|holder| events(holder) > 1));
+    holders
+}
+
 /// One server dies and comes back, one wants a key, one speaks something else, one has no slot.
 #[test]
 #[ignore = "soak: takes minutes of back-off"]
@@ -217,13 +237,8 @@ fn servers_that_die_refuse_or_are_busy_are_each_left_alone() {
             let _ = stream.and_then(|mut stream| stream.write_all(b"SSH-2.0-OpenSSH_9.2p1\r\n"));
         }
     });
-    let busy = Server::start(&["--max-sessions", "1", "--max-queue", "1", "--max-duration", "1 h"]);
-    let holder = {
-        let port = busy.port();
-        Part::new("holder", home.path(), move || {
-            narrows(["throughput", "127.0.0.1", "-p", &port, "-b", "1M", "-t", "1200"])
-        })
-    };
+    let busy = Server::start(&["--max-duration", "1 h"]);
+    let holders = hold_light_slots(&busy, &home);
     let settings: String =
         [("mortal", &port), ("refusing", &refusing.port()), ("foreign", &foreign_port), ("busy", &busy.port())]
             .map(|(name, port)| target(name, port))
@@ -232,11 +247,10 @@ fn servers_that_die_refuse_or_are_busy_are_each_left_alone() {
     let budget = "[budget]\ntest = \"off\"\nper_day = \"20 GB\"\n";
     let watch = Watch::start(&home, &format!("{budget}{settings}"), |program| program);
     within("a value of the good server", MINUTES, || watch.values("mortal", "available") > 0);
-    let runs = |watch: &Watch, target: &str, kind: &str| -> Vec<String> {
+    let ended = |watch: &Watch, target: &str, kind: &str| -> Vec<Value> {
         let path = format!("/api/v1/runs?target={target}&since=24h");
-        let of_kind = |run: &&Value| run["kind"] == kind;
-        let outcome = |run: &Value| run["outcome"].as_str().unwrap_or_default().to_owned();
-        watch.list(&path, "runs").iter().filter(of_kind).map(outcome).collect()
+        let of_kind = |run: &Value| run["kind"] == kind && run["outcome"] != "running";
+        watch.list(&path, "runs").into_iter().filter(of_kind).collect()
     };
     mortal.kill();
     let of = |watch: &Watch, kind: &str| watch.events().iter().filter(|one| *one == kind).count();
@@ -252,16 +266,24 @@ fn servers_that_die_refuse_or_are_busy_are_each_left_alone() {
     });
     // Until the longest back-off that four minutes can show has passed.
     within("four minutes", Duration::from_secs(300), || began.elapsed() > Duration::from_secs(240));
-    for name in ["refusing", "foreign", "busy"] {
-        let asked = ["slice", "capacity"].map(|kind| runs(&watch, name, kind));
-        println!("{name}: slices {:?}, capacities {:?}", asked[0], asked[1]);
-        let asked = asked.concat();
-        assert!(!asked.is_empty() && asked.iter().all(|outcome| outcome != "done"), "{name}: {asked:?}");
+    for (name, outcome, word) in [
+        ("refusing", "refused", "key"),
+        ("foreign", "refused", "protocol"),
+        ("busy", "server_busy", "no slot within 5 s"),
+    ] {
+        let asked = ["slice", "capacity"].map(|kind| ended(&watch, name, kind)).concat();
+        let runs: Vec<_> = asked.iter().map(|run| [&run["kind"], &run["outcome"], &run["reason"]]).collect();
+        println!("{name}: {runs:?}");
+        // Each run says what became of it, and why.
+        let says = |run: &Value| {
+            run["outcome"] == outcome && run["reason"].as_str().is_some_and(|reason| reason.contains(word))
+        };
+        assert!(!asked.is_empty() && asked.iter().all(says), "{name}: {runs:?}");
         // After 1, 2 and 4 minutes; one without a slot is asked as often as any other.
-        assert!(name == "busy" || asked.len() <= 5, "{name}: {asked:?}");
+        assert!(name == "busy" || asked.len() <= 5, "{name}: {runs:?}");
         assert!(watch.values(name, "least_round_trip") > 0, "{name}: pulses go on");
     }
     assert_eq!((of(&watch, "server_gone"), of(&watch, "server_back")), (1, 1), "{:?}", watch.events());
     println!("gone after {:.0} s, back after {:.0} s", gone.as_secs_f64(), back.as_secs_f64());
-    drop(holder);
+    drop(holders);
 }

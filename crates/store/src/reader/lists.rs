@@ -43,7 +43,7 @@ impl Reader {
 
     /// Incidents of a target or of all, newest first.
     pub fn incidents(&self, target: Option<TargetId>, span: Span, limit: usize) -> Result<Vec<Incident>> {
-        let columns = "id, target, began, ended, cause, text";
+        let columns = "id, target, began, ended, cause, text, first_hop, last_hop";
         self.ask(|connection| of_span(connection, ("incident", columns, "began"), target, span, limit, incident))
     }
 
@@ -126,7 +126,7 @@ impl Reader {
     }
 }
 
-const RUN: &str = "id, target, kind, why, began, ended, outcome, octets";
+const RUN: &str = "id, target, kind, why, began, ended, outcome, octets, reason";
 
 pub(crate) fn silences(connection: &Connection, now: WallTime) -> Result<Vec<StoredSilence>> {
     let sql = "select id, rule, target, begins, ends, note from silence where ends > ?1 order by begins, id";
@@ -200,6 +200,7 @@ fn incident(row: &Row<'_>) -> rusqlite::Result<Incident> {
         began: time(row, 2)?,
         ended: perhaps_time(row, 3)?,
         cause: row.get(4)?,
+        hops: row.get::<_, Option<u8>>(6)?.zip(row.get(7)?),
         text: row.get(5)?,
     })
 }
@@ -216,6 +217,7 @@ fn run(row: &Row<'_>) -> rusqlite::Result<Run> {
         began: time(row, 4)?,
         ended: perhaps_time(row, 5)?,
         outcome: variant(&outcome).unwrap_or(RunOutcome::Lost),
+        reason: row.get(8)?,
         octets: octets.and_then(|octets| u64::try_from(octets).ok()),
         document: None,
     })

@@ -74,6 +74,7 @@ pub(crate) fn run(number: u128, target: TargetId, began: i64) -> Run {
         began: at(began),
         ended: None,
         outcome: RunOutcome::Running,
+        reason: None,
         octets: None,
         document: None,
     }

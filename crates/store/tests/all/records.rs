@@ -43,7 +43,11 @@ fn a_run_is_kept_from_its_beginning_on() {
     writer.run_began(&one).unwrap();
     assert_eq!(reader.run(one.id).unwrap(), one);
     one.ended = Some(at(20));
-    one.outcome = RunOutcome::Done;
+    one.outcome = RunOutcome::ServerBusy;
+    one.reason = Some("no slot within 5 s".to_owned());
+    writer.run_ended(&one).unwrap();
+    assert_eq!(reader.run(one.id).unwrap(), one);
+    (one.outcome, one.reason) = (RunOutcome::Done, None);
     one.octets = Some(250_000);
     one.document = Some(serde_json::json!({"schema": "narrows.report/1", "metrics": []}));
     writer.run_ended(&one).unwrap();
@@ -82,10 +86,12 @@ fn incidents_alerts_and_silences_are_as_they_were_last() {
     let (writer, reader) = (store.writer(), store.reader());
     let target = writer.target("office", "far.example", None, at(0)).unwrap();
     let text = "slow".to_owned();
-    let mut incident = Incident { id: Uuid::from_u128(1), target, began: at(5), ended: None, cause: None, text };
+    let mut incident =
+        Incident { id: Uuid::from_u128(1), target, began: at(5), ended: None, cause: None, hops: None, text };
     writer.incident(&incident).unwrap();
     incident.ended = Some(at(9));
-    incident.cause = Some("queue at hop 4".to_owned());
+    incident.cause = Some("queue at one of hops 4 to 5".to_owned());
+    incident.hops = Some((4, 5));
     writer.incident(&incident).unwrap();
     assert_eq!(reader.incidents(None, span(0, 10), 9).unwrap(), [incident]);
     let alert = |state: &str| AlertState {
@@ -158,7 +164,12 @@ fn spending_states_and_notices_outlive_the_program() {
     assert_eq!(due(MINUTE - 3_600_000), [(second, 0), (first, 1)], "the clock was set back");
     writer.done(second, at(MINUTE)).unwrap();
     assert_eq!(due(DAY), [(first, 1)]);
-    assert_eq!(writer.undelivered(at(1)).unwrap().len(), 1);
+    assert_eq!(writer.waiting(at(1)).unwrap().len(), 1);
+    writer.give_up(first, at(DAY)).unwrap();
+    assert_eq!((due(DAY), writer.waiting(at(1)).unwrap()), (Vec::new(), Vec::new()));
+    let marks = "select group_concat(id || ':' || undelivered, ' ') from outbox where done is not null order by id";
+    let rows: String = folder.sql().query_row(marks, [], |row| row.get(0)).unwrap();
+    assert_eq!(rows, format!("{first}:1 {second}:0"), "what was delivered looks otherwise");
     assert_eq!(writer.push("ops", "{}", at(2)).unwrap(), second + 1);
 }
 

@@ -1,5 +1,6 @@
 //! Files of other versions and of other programs.
 
+use narrows_store::records::RunOutcome;
 use narrows_store::{Error, Options, Reader, Store};
 use narrows_watch::Signal;
 
@@ -23,8 +24,37 @@ fn a_store_of_version_1_is_read() {
     let [one] = &reader.events(Some(office.id), span(0, DAY), 9).unwrap()[..] else { panic!("one event") };
     assert_eq!(*one, narrows_store::records::Event { id: one.id, ..event(Some(office.id), 100, "slow") });
     let [run] = &reader.runs(None, span(0, DAY), 9).unwrap()[..] else { panic!("one run") };
+    assert_eq!(run.reason, None, "version 1 did not keep it");
     assert_eq!(reader.run(run.id).unwrap().document.unwrap()["schema"], "narrows.report/1");
     reader.check().unwrap();
+}
+
+/// As the program wrote it when version 2 was the last one.
+const VERSION_2: &str = include_str!("../fixtures/version-2.sql");
+
+#[test]
+fn a_store_of_version_2_is_read() {
+    let folder = Folder::new();
+    folder.sql().execute_batch(VERSION_2).unwrap();
+    let store = folder.open();
+    let reader = store.reader();
+    let [run] = &reader.runs(None, span(0, DAY), 9).unwrap()[..] else { panic!("one run") };
+    assert_eq!((run.outcome, run.reason.as_deref()), (RunOutcome::ServerBusy, Some("no slot within 5 s")));
+    let [incident] = &reader.incidents(None, span(0, DAY), 9).unwrap()[..] else { panic!("one incident") };
+    assert_eq!(incident.hops, Some((2, 3)));
+    assert_eq!(store.writer().waiting(at(DAY)).unwrap(), []);
+    reader.check().unwrap();
+}
+
+/// Whoever only reads brings nothing up to date, and says who does.
+#[test]
+fn an_older_store_is_not_read_before_it_is_brought_up_to_date() {
+    let folder = Folder::new();
+    folder.sql().execute_batch(VERSION_1).unwrap();
+    let refused = Reader::open(&folder.path()).err();
+    assert!(matches!(refused, Some(Error::Older { found: 1, .. })), "{refused:?}");
+    drop(folder.open());
+    Reader::open(&folder.path()).unwrap();
 }
 
 #[test]

@@ -91,6 +91,15 @@ impl Cause {
         }
     }
 
+    /// The first and the last of the hops at one of which it lies, if it names any.
+    pub const fn hops(&self) -> Option<(u8, u8)> {
+        match *self {
+            Self::CrossTraffic { hop } => Some((hop, hop)),
+            Self::CrossTrafficBetween { first, last } => Some((first, last)),
+            _ => None,
+        }
+    }
+
     /// A change of which this host is the cause is nobody's alarm.
     pub const fn deserves_alert(&self) -> bool {
         !matches!(self, Self::HostBusy)

@@ -21,16 +21,25 @@ fn pages(site: &Site) -> Vec<(&'static str, String)> {
     let runs = site.json("/api/v1/runs?target=office&since=24h&limit=20");
     let slice = runs["runs"].as_array().and_then(|runs| runs.iter().find(|run| run["kind"] == "slice"));
     let run = slice.and_then(|run| run["id"].as_str()).expect("a run").to_owned();
+    let busy = busy_run(site);
     vec![
         ("overview", "/".to_owned()),
         ("target", "/target/office?range=24h".to_owned()),
         ("year", "/target/lab?range=1y".to_owned()),
         ("gone", "/target/far?range=24h".to_owned()),
         ("run", format!("/run/{run}")),
+        ("busy", format!("/run/{busy}")),
         ("path", "/path/office".to_owned()),
         ("compare", "/compare?target=office".to_owned()),
         ("missing", "/target/nobody".to_owned()),
     ]
+}
+
+/// A run for which the server had no slot.
+fn busy_run(site: &Site) -> String {
+    let runs = site.json("/api/v1/runs?target=office&since=24h&limit=2000");
+    let busy = runs["runs"].as_array().and_then(|runs| runs.iter().find(|run| run["outcome"] == "server_busy"));
+    busy.and_then(|run| run["id"].as_str()).expect("a busy run").to_owned()
 }
 
 /// Where `cargo xtask test` puts axe-core.
@@ -117,6 +126,18 @@ fn axe_finds_what_is_wrong() {
     tab.evaluate("document.querySelector('h1').style.color = '#ccc'");
     let found = found_by_axe(&mut tab, &axe).to_string();
     assert!(found.contains("button-name") && found.contains("color-contrast"), "{found}");
+}
+
+#[test]
+#[ignore = "lab: needs chromium-headless-shell"]
+fn a_run_without_a_result_says_why() {
+    let site = Site::start();
+    let mut tab = Tab::open();
+    tab.show(&format!("http://{}/run/{}", site.address, busy_run(&site)), 1280, false);
+    let text = tab.evaluate("document.querySelector('main').innerText").to_string();
+    for wanted in ["server busy", "No slot within 5 s.", "It has no result."] {
+        assert!(text.contains(wanted), "{wanted}: {text}");
+    }
 }
 
 /// Changes of one incident come within minutes: their numbers would cover each other.

@@ -69,6 +69,7 @@ impl Written {
                 began: now(),
                 ended: None,
                 outcome: RunOutcome::Running,
+                reason: None,
                 octets: None,
                 document: None,
             },

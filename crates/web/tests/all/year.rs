@@ -160,6 +160,7 @@ fn run(target: TargetId, kind: JobKind, at: i64, document: bool) -> Run {
         JobKind::Test => (31_400, 71_200_000),
         _ => (2800, 243_800),
     };
+    let busy = kind == JobKind::Slice && noise(5, at) > 0.98;
     Run {
         id: run_id(target, kind, at),
         target,
@@ -171,9 +172,16 @@ fn run(target: TargetId, kind: JobKind, at: i64, document: bool) -> Run {
         },
         began: WallTime::from_millis(at),
         ended: Some(WallTime::from_millis(at + took)),
-        outcome: if noise(4, at) > 0.97 { RunOutcome::Void } else { RunOutcome::Done },
-        octets: Some(octets),
-        document: document.then(|| serde_json::from_str(REPORT).expect("the report is JSON")),
+        outcome: if busy {
+            RunOutcome::ServerBusy
+        } else if noise(4, at) > 0.97 {
+            RunOutcome::Void
+        } else {
+            RunOutcome::Done
+        },
+        reason: busy.then(|| "no slot within 5 s".to_owned()),
+        octets: Some(if busy { 0 } else { octets }),
+        document: (document && !busy).then(|| serde_json::from_str(REPORT).expect("the report is JSON")),
     }
 }
 
@@ -294,6 +302,7 @@ impl Source for Year {
             began: of(began),
             ended: ended.map(of),
             cause: Some(cause.to_owned()),
+            hops: (id == 7).then_some((4, 5)),
             text: text.to_owned(),
         };
         let queue = "cross traffic in the queue at hop 4; route and capacity unchanged";

@@ -104,6 +104,7 @@ pub(super) struct RunRow {
     pub(super) began: String,
     ended: Option<String>,
     pub(super) outcome: RunOutcome,
+    pub(super) reason: Option<String>,
     pub(super) octets: Option<u64>,
     pub(super) document: Option<Value>,
 }
@@ -161,6 +162,7 @@ impl HistoryDocument {
             began: rfc_3339(run.began),
             ended: run.ended.map(rfc_3339),
             outcome: run.outcome,
+            reason: run.reason.clone(),
             octets: run.octets,
             document: run.document.clone(),
         }));
@@ -209,12 +211,13 @@ impl HistoryDocument {
 
     pub(super) fn runs_csv(&self) -> String {
         csv(
-            "id,target,kind,why,began,ended,outcome,octets",
+            "id,target,kind,why,began,ended,outcome,octets,reason",
             self.runs.iter().map(|run| {
                 let RunRow { id, target, began, ended, octets, .. } = run;
                 let (kind, why, outcome) = (word(&run.kind), word(&run.why), word(&run.outcome));
                 let ended = ended.as_deref().unwrap_or_default();
-                format!("{id},{},{kind},{why},{began},{ended},{outcome},{}", quoted(target), number(*octets))
+                let (octets, reason) = (number(*octets), quoted(run.reason.as_deref().unwrap_or_default()));
+                format!("{id},{},{kind},{why},{began},{ended},{outcome},{octets},{reason}", quoted(target))
             }),
         )
     }

@@ -79,7 +79,9 @@ pub(super) fn runs(all: &[RunRow]) -> String {
     for run in all {
         let octets = run.octets.map_or("–".to_owned(), |octets| Octets::new(octets).to_string());
         let (kind, outcome) = (word(&run.kind), word(&run.outcome));
-        let _ = writeln!(out, "{}  {}  {}  {kind}  {outcome}  {octets}", run.id, second(&run.began), run.target);
+        let reason = run.reason.as_ref().map_or_else(String::new, |reason| format!("  {reason}"));
+        let began = second(&run.began);
+        let _ = writeln!(out, "{}  {began}  {}  {kind}  {outcome}  {octets}{reason}", run.id, run.target);
     }
     out
 }

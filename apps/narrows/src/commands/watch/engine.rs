@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::time::Duration;
 
-use narrows_store::records::{Run, RunOutcome};
+use narrows_store::records::{LOST, Run, RunOutcome};
 use narrows_units::Octets;
 use narrows_watch::alert::{Alerts, Rule};
 use narrows_watch::schedule::{Job, JobEnd, JobId, JobKind, Outcome, Planner, TargetId, Why};
@@ -198,6 +198,7 @@ impl Engine {
         let now = self.now();
         for (_, mut running) in std::mem::take(&mut self.running) {
             (running.run.ended, running.run.outcome) = (Some(now.wall), RunOutcome::Lost);
+            running.run.reason = Some(LOST.to_owned());
             self.keep.run_ended(running.run);
         }
         self.save();
@@ -298,6 +299,7 @@ impl Engine {
             began: now.wall,
             ended: None,
             outcome: RunOutcome::Running,
+            reason: None,
             octets: None,
             document: None,
         };

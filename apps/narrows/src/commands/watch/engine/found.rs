@@ -143,6 +143,7 @@ impl Engine {
                 began: change.at,
                 ended: None,
                 cause: event.cause.clone(),
+                hops: cause.hops(),
                 text: event.text.clone(),
             },
             cause: cause.clone(),
@@ -190,6 +191,7 @@ impl Engine {
         }
         incident.cause = explanation.cause.clone();
         (incident.record.cause, incident.record.text) = (Some(explanation.cause.to_string()), text.clone());
+        incident.record.hops = incident.cause.hops();
         let record = incident.record.clone();
         if !is_another {
             // More was ruled out: the incident says so, and nobody is told again.

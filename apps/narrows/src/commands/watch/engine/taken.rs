@@ -135,20 +135,19 @@ impl Engine {
         let (job, id) = (work.job, work.job.target);
         let Some(mut running) = self.running.remove(&job.id) else { return };
         // A trace that hung may have met the queues of our own jobs.
-        running.void |= job.kind == JobKind::Route && now.boot > running.alone_until;
-        if running.void {
+        let hung = job.kind == JobKind::Route && now.boot > running.alone_until;
+        let mut reason = fault;
+        if running.void || hung {
             outcome = Outcome::Void;
+            reason = Some(if hung { HUNG } else { SLEPT }.to_owned());
         }
-        if let Some(fault) = fault {
-            tracing::info!(target = work.target.name, job = job.kind.name(), fault);
+        running.void |= hung;
+        if let Some(reason) = &reason {
+            tracing::info!(target = work.target.name, job = job.kind.name(), reason);
         }
         let run = &mut running.run;
         (run.ended, run.octets, run.document) = (Some(now.wall), octets, document);
-        run.outcome = match outcome {
-            Outcome::Done => RunOutcome::Done,
-            Outcome::Void | Outcome::Inconclusive => RunOutcome::Void,
-            _ => RunOutcome::Failed,
-        };
+        (run.outcome, run.reason) = (stored(outcome), reason);
         let (number, began) = (run.id, run.began);
         self.planner.ended(job.id, now.boot, JobEnd { octets: octets.map(Octets::new), outcome });
         if let Some(subject) = self.subjects.get_mut(&id).filter(|_| !running.void) {
@@ -238,6 +237,20 @@ impl Engine {
     }
 }
 
+const fn stored(outcome: Outcome) -> RunOutcome {
+    match outcome {
+        Outcome::Done => RunOutcome::Done,
+        Outcome::Void | Outcome::Inconclusive => RunOutcome::Void,
+        Outcome::LinkBusy => RunOutcome::LinkBusy,
+        Outcome::ServerBusy => RunOutcome::ServerBusy,
+        Outcome::Refused => RunOutcome::Refused,
+        Outcome::ServerGone => RunOutcome::ServerGone,
+    }
+}
+
+/// Why a run is void whatever it has, as people read it.
+const SLEPT: &str = "this host slept while it ran";
+const HUNG: &str = "the trace hung for so long that other jobs may have loaded the path";
 /// Nothing was answered for so long: that is an event.
 const SILENT_FROM: Duration = Duration::from_secs(30);
 /// A slice that carries so much more than the capacity says that the capacity is another.

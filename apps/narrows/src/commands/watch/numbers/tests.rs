@@ -47,6 +47,7 @@ fn run(kind: JobKind) -> Run {
         began: NOW,
         ended: Some(NOW.after(Duration::from_secs(2))),
         outcome: RunOutcome::Done,
+        reason: None,
         octets: Some(243_800),
         document: None,
     }
