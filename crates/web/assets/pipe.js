@@ -11,19 +11,14 @@ function half(rate) {
   return 10 + 30 * Math.min(1, Math.max(0, place));
 }
 
-/** The hop that a cause names, if it names one. */
-export function namedHop(cause) {
-  const found = /\bhop (\d+)/.exec(cause ?? "");
-  return found ? Number(found[1]) : null;
-}
-
 /**
- * Draws `path`; `capacity` and `available` are the newest values, `cause` the open incident's, `old` how
- * long ago what is available was measured, where that is too long.
+ * Draws `path`; `capacity` and `available` are the newest values, `incident` the open one, at one of
+ * whose hops its cause lies, `old` how long ago what is available was measured, where that is too long.
  */
-export function pipe({ name, path, capacity, available, cause, old }) {
+export function pipe({ name, path, capacity, available, incident, old }) {
   const holder = h("div", {});
-  const hot = namedHop(cause);
+  const cause = incident?.cause;
+  const hot = { first: incident?.first_hop ?? Infinity, last: incident?.last_hop ?? -Infinity };
   redraw(holder, () => holder.replaceChildren(draw(holder.clientWidth || 640, { name, path, capacity, available, hot, old })));
   return h("div", {}, h("p", {}, sentence({ name, path, capacity, available, cause, old })), holder);
 }
@@ -74,13 +69,20 @@ function draw(width, { name, path, capacity, available, hot, old }) {
   // The last hop is the target itself.
   const rings = path.hops.slice(0, -1);
   const every = Math.max(1, Math.ceil(24 / ((right - left) / (rings.length + 1))));
+  const isHot = (number) => hot.first <= number && number <= hot.last;
+  const isNear = (number) => isHot(number - 1) || isHot(number + 1);
+  const place = (number) => left + (number / (rings.length + 1)) * (right - left);
   rings.forEach((hop, n) => {
-    const x = left + ((n + 1) / (rings.length + 1)) * (right - left);
-    const kind = n + 1 === hot ? "hop hot" : hop.addresses.length ? "hop" : "hop mute";
+    const x = place(n + 1);
+    const kind = isHot(n + 1) ? "hop hot" : hop.addresses.length ? "hop" : "hop mute";
     picture.append(s("ellipse", { class: kind, cx: x, cy: middle, rx: narrow ? 5 : 7, ry: tall }));
-    if (n + 1 === hot) picture.append(text(x, middle + tall + 18, `▲ ${n + 1}`, { class: "hot" }));
-    else if (n % every === 0 && (every === 1 || !hot || Math.abs(n + 1 - hot) > 1)) picture.append(text(x, middle + tall + 18, String(n + 1)));
+    if (n % every === 0 && !isHot(n + 1) && (every === 1 || !isNear(n + 1))) picture.append(text(x, middle + tall + 18, String(n + 1)));
   });
+  if (hot.first <= rings.length) {
+    const last = Math.min(hot.last, rings.length);
+    const words = last === hot.first ? hot.first : `${hot.first}–${last}`;
+    picture.append(text(place((hot.first + last) / 2), middle + tall + 18, `▲ ${words}`, { class: "hot" }));
+  }
   const legend = [known && (narrow ? "green: free; orange: taken" : "green: free; orange: taken by others"), !narrow && "height: capacity, logarithmic", rings.some((hop) => hop.addresses.length === 0) && !narrow && "dashed ring: no answer"];
   picture.append(text(width / 2, narrow ? 132 : 144, legend.filter(Boolean).join("; "), { class: "so" }));
   return picture;

@@ -66,7 +66,7 @@ function page(of) {
     one(of.queueing, null, 190),
     reverse && one(of.reverse, capacity, 190),
     h("section", {}, h("h2", {}, "Path"), of.paths.length
-      ? [pipe({ name: target.name, path: of.paths[0], capacity: target.newest.capacity, available: target.newest.available, cause: target.incident?.cause, old }),
+      ? [pipe({ name: target.name, path: of.paths[0], capacity: target.newest.capacity, available: target.newest.available, incident: target.incident, old }),
         folded(`Table of ${of.paths[0].hops.length} hops`, () => hops(of.paths[0])),
         h("p", {}, h("a", { href: `/path/${encodeURIComponent(target.name)}` }, "How the path changed"))]
       : h("p", { class: "soft" }, "No route was traced yet.")),
@@ -177,7 +177,7 @@ export async function showPath(main, name) {
     const latest = n === old.length - 1;
     [earlier.disabled, later.disabled] = [n === 0, latest];
     body.replaceChildren(
-      pipe({ name: target.name, path, capacity: latest ? target.newest.capacity : null, available: latest ? target.newest.available : null, cause: latest ? target.incident?.cause : null, old: age(target.newest.available, all.at_ms) }),
+      pipe({ name: target.name, path, capacity: latest ? target.newest.capacity : null, available: latest ? target.newest.available : null, incident: latest ? target.incident : null, old: age(target.newest.available, all.at_ms) }),
       h("p", {}, changes(path, before)),
       hops(path, before),
       h("dl", { class: "facts" }, ["address", "source", "interface", "next_hop"].map((key) => [h("dt", {}, key.replace("_", " ")), h("dd", {}, path[key] ?? "not known")])));

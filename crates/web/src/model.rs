@@ -173,6 +173,10 @@ pub(crate) struct Incident {
     ended_ms: Option<i64>,
     /// The cause as a sentence.
     cause: Option<String>,
+    /// The first of the hops at one of which the cause lies, if it names any.
+    first_hop: Option<u8>,
+    /// The last of them; the same where it names one.
+    last_hop: Option<u8>,
     /// One line that says what happened.
     text: String,
 }
@@ -185,6 +189,8 @@ impl Incident {
             began_ms: of.began.millis(),
             ended_ms: of.ended.map(WallTime::millis),
             cause: of.cause.clone(),
+            first_hop: of.hops.map(|(first, _)| first),
+            last_hop: of.hops.map(|(_, last)| last),
             text: of.text.clone(),
         }
     }

@@ -27,7 +27,8 @@ fn targets_have_newest_values_with_units_and_what_is_wrong() {
     let stale = |signal: &str| office["newest"][signal]["stale_after_ms"].as_u64().unwrap();
     assert_eq!((stale("available"), stale("least_round_trip")), (5_400_000, 180_000));
     assert_eq!(stale("capacity"), 21 * 86_400_000);
-    assert!(office["incident"]["cause"].as_str().is_some_and(|cause| cause.contains("hop 4")));
+    assert!(office["incident"]["cause"].as_str().is_some_and(|cause| cause.contains("hops 4 to 5")));
+    assert_eq!((&office["incident"]["first_hop"], &office["incident"]["last_hop"]), (&json!(4), &json!(5)));
     assert_eq!(office["alerts"][0]["state"], "firing");
     assert_eq!(lab["newest"]["available"]["claim"], "at_least");
     assert!(lab["newest"]["available"]["high"].is_null());

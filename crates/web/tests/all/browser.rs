@@ -128,6 +128,27 @@ fn axe_finds_what_is_wrong() {
     assert!(found.contains("button-name") && found.contains("color-contrast"), "{found}");
 }
 
+/// A cause may lie at one of several hops, and a number in a name is no hop.
+#[test]
+#[ignore = "lab: needs chromium-headless-shell"]
+fn each_hop_at_which_a_cause_may_lie_is_marked() {
+    let site = Site::start();
+    let mut tab = Tab::open();
+    let marked = "[...document.querySelectorAll('.pipe text.hot')].map((text) => text.textContent)";
+    tab.show(&format!("http://{}/target/office", site.address), 1280, false);
+    assert_eq!(tab.evaluate(marked), json!(["▲ 4–5"]));
+    assert_eq!(tab.evaluate("document.querySelectorAll('.pipe .hop.hot').length"), 2);
+    let other = "import(performance.getEntriesByType('resource').map((one) => one.name).find((name) => name.endsWith('pipe.js')))
+        .then(async ({ pipe }) => {
+            const hops = Array(12).fill({ addresses: ['192.0.2.1'], round_trip_ns: 1 });
+            const incident = { cause: 'shared segment (hop 10.0.0.2)', first_hop: null, last_hop: null };
+            document.querySelector('main').replaceChildren(pipe({ name: 'far', path: { hops }, incident }));
+            while (!document.querySelector('svg.pipe')) await new Promise(requestAnimationFrame);
+            return [document.querySelectorAll('.pipe .hop').length, document.querySelectorAll('.pipe .hot').length];
+        })";
+    assert_eq!(tab.evaluate(other), json!([11, 0]));
+}
+
 #[test]
 #[ignore = "lab: needs chromium-headless-shell"]
 fn a_run_without_a_result_says_why() {

@@ -212,7 +212,7 @@ fn all_events() -> Vec<Event> {
         at_high: WallTime::from_millis(QUEUE_MS + 40_000),
         before: Some("61 Mbit/s".to_owned()),
         after: Some("22 Mbit/s".to_owned()),
-        cause: Some("cross traffic in the queue at hop 4; route and capacity unchanged".to_owned()),
+        cause: Some("cross traffic in the queue at one of hops 4 to 5; route and capacity unchanged".to_owned()),
         evidence: Some(serde_json::json!({ "kind": "queueing_rose", "hop": 4, "queueing_ns": 44_000_000 })),
         incident: Some(Uuid::from_u128(7)),
         ..event(9, Some(OFFICE), "change", QUEUE_MS, "office: available 22 Mbit/s (19 to 25), usual Tue 20:00: 61")
@@ -305,7 +305,7 @@ impl Source for Year {
             hops: (id == 7).then_some((4, 5)),
             text: text.to_owned(),
         };
-        let queue = "cross traffic in the queue at hop 4; route and capacity unchanged";
+        let queue = "cross traffic in the queue at one of hops 4 to 5; route and capacity unchanged";
         let all = vec![
             incident(7, QUEUE_MS, None, queue, "available 22 Mbit/s (19 to 25), usual Tue 20:00: 61"),
             incident(6, ROUTE_MS, Some(ROUTE_MS + HOUR), "the route changed at hop 3", "round trip 11.8 to 17.9 ms"),
