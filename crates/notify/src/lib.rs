@@ -23,7 +23,7 @@ mod worker;
 
 pub use body::{NoticeBody, Value};
 pub use error::{SendError, SettingsError};
-pub use outbox::{Entry, Memory, Outbox, OutboxError, retry_after};
+pub use outbox::{Entry, Memory, Outbox, OutboxError, Undelivered, retry_after};
 pub use secret::Folders;
 pub use send::{Deliver, Limits, Notifier, Poster};
 pub use settings::{Channel, Exec, MailTls, Shape, Smtp, Webhook};

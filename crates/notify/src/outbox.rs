@@ -38,8 +38,39 @@ pub trait Outbox: Send + Sync {
     fn due(&self, now: WallTime) -> Result<Vec<Entry>, OutboxError>;
     /// One was tried in vain; it is due again later.
     fn retry(&self, id: i64, due: WallTime) -> Result<(), OutboxError>;
-    /// One was delivered, or is given up.
+    /// One was delivered, or is no notice.
     fn done(&self, id: i64, at: WallTime) -> Result<(), OutboxError>;
+    /// One is given up. Whoever can tell people of it does.
+    fn give_up(&self, of: &Undelivered) -> Result<(), OutboxError> {
+        self.done(of.id, of.at)
+    }
+}
+
+/// A notice that was given up.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Undelivered {
+    /// Its number.
+    pub id: i64,
+    /// The channel that did not take it.
+    pub channel: String,
+    /// The rule that it tells of.
+    pub rule: String,
+    /// The name of the target that it tells of.
+    pub target: String,
+    /// When it was made.
+    pub made: WallTime,
+    /// When it was given up.
+    pub at: WallTime,
+    /// Why the last attempt was in vain.
+    pub why: String,
+}
+
+impl std::fmt::Display for Undelivered {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { channel, rule, target, made, at, why, .. } = self;
+        let hours = at.since(*made).as_secs() / 3600;
+        write!(f, "channel {channel}: the notice about {target} (rule {rule}) was given up after {hours} h: {why}")
+    }
 }
 
 /// How long to wait after so many tries in vain: 5 s, doubling up to 10 min. A peer may ask for

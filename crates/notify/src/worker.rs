@@ -211,6 +211,7 @@ impl Desk {
             let written = match outcome {
                 Outcome::Retry(due) => self.outbox.retry(id, due),
                 Outcome::Done(at) => self.outbox.done(id, at),
+                Outcome::GivenUp(of) => self.outbox.give_up(&of),
             };
             match written {
                 Ok(()) => self.plan.settled(id),

@@ -132,7 +132,7 @@ pub struct Event {
     /// To whom; `None` is this host.
     pub target: Option<TargetId>,
     /// `change`, `route`, `mtu`, `address`, `egress`, `silent`, `answers`, `server_gone`,
-    /// `server_back`, `clock_step`, `woke`, `store`.
+    /// `server_back`, `clock_step`, `woke`, `store`, `undelivered`.
     pub kind: String,
     /// The signal that changed.
     pub signal: Option<Signal>,

@@ -224,6 +224,11 @@ impl Metrics {
         }
     }
 
+    /// Events of this kind may happen to this host itself: their number is zero until then.
+    pub fn host_may(&self, source: &str, kind: &str) {
+        self.add(Counter::Events, vec![("source", source.to_owned()), ("kind", kind.to_owned())], 0);
+    }
+
     /// An event of this kind happened to this host itself.
     pub fn host_event(&self, source: &str, kind: &str) {
         self.add(Counter::Events, vec![("source", source.to_owned()), ("kind", kind.to_owned())], 1);

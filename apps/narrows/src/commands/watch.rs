@@ -104,8 +104,8 @@ pub(crate) fn run(args: &WatchArgs) -> Result<Exit, Failure> {
     let page_links = server.as_ref().map(Server::links);
     let store = open_store(args)?;
     let writer = store.as_ref().map(Store::writer);
-    let channels = Channels::start(&settings.channels, args.config.as_deref(), writer.as_ref(), page_links)?;
     let (live, posts) = Live::new();
+    let channels = Channels::start(&settings.channels, args.config.as_deref(), (writer.as_ref(), &live), page_links)?;
     let (sender, messages) = mpsc::channel();
     let keep: Box<dyn Keep> = match writer {
         Some(writer) => {

@@ -8,7 +8,7 @@ use narrows_watch::alert::NoticeKind;
 
 use crate::body::NoticeBody;
 use crate::error::SendError;
-use crate::outbox::{Entry, is_due, retry_after};
+use crate::outbox::{Entry, Undelivered, is_due, retry_after};
 
 /// One attempt.
 #[derive(Debug, Clone, PartialEq)]
@@ -21,10 +21,12 @@ pub(super) struct Delivery {
 }
 
 /// What is to be written into the outbox.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Outcome {
-    /// Delivered, or given up.
+    /// Delivered, or no notice.
     Done(WallTime),
+    /// Given up.
+    GivenUp(Undelivered),
     /// To be tried again then.
     Retry(WallTime),
 }
@@ -142,12 +144,19 @@ impl Plan {
         if !is_undelivered || matches!(held, Held::Channel(_)) {
             self.held.insert(held, again);
         }
-        self.unsettled.insert(id, if is_undelivered { Outcome::Done(now) } else { Outcome::Retry(again) });
+        let outcome = if is_undelivered {
+            let NoticeBody { rule, target, .. } = delivery.body.clone();
+            let (channel, why) = (delivery.channel.clone(), error.to_string());
+            Outcome::GivenUp(Undelivered { id, channel, rule, target, made, at: now, why })
+        } else {
+            Outcome::Retry(again)
+        };
+        self.unsettled.insert(id, outcome);
         is_undelivered
     }
 
     pub(super) fn unsettled(&self) -> Vec<(i64, Outcome)> {
-        self.unsettled.iter().map(|(id, outcome)| (*id, *outcome)).collect()
+        self.unsettled.iter().map(|(id, outcome)| (*id, outcome.clone())).collect()
     }
 
     pub(super) fn settled(&mut self, id: i64) {

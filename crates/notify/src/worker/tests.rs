@@ -2,7 +2,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 
 use super::*;
 use crate::body::tests::example;
-use crate::outbox::{Entry, Memory};
+use crate::outbox::{Entry, Memory, Undelivered};
 
 /// Gives each attempt to the test, and lets `slow` wait until the test answers.
 struct Fake {
@@ -170,4 +170,46 @@ fn a_full_disk_is_no_reason_to_say_nothing() {
     assert_eq!(error.to_string(), "outbox: the disk is full");
     assert_eq!(attempts.recv_timeout(Duration::from_secs(60)).unwrap(), ("quick".to_owned(), example()));
     assert_eq!(worker.status().outbox, Some(error));
+}
+
+/// An outbox that tells the test what is given up.
+struct Telling(Memory, Mutex<Sender<Undelivered>>);
+
+impl Outbox for Telling {
+    fn push(&self, channel: &str, body: &str, made: WallTime) -> Result<i64, OutboxError> {
+        self.0.push(channel, body, made)
+    }
+
+    fn due(&self, now: WallTime) -> Result<Vec<Entry>, OutboxError> {
+        self.0.due(now)
+    }
+
+    fn retry(&self, id: i64, due: WallTime) -> Result<(), OutboxError> {
+        self.0.retry(id, due)
+    }
+
+    fn done(&self, _id: i64, _at: WallTime) -> Result<(), OutboxError> {
+        unreachable!("nothing is delivered")
+    }
+
+    fn give_up(&self, of: &Undelivered) -> Result<(), OutboxError> {
+        self.1.lock().unwrap().send(of.clone()).unwrap();
+        self.0.give_up(of)
+    }
+}
+
+#[test]
+fn what_no_channel_took_for_a_day_is_given_up_and_said() {
+    let (sent, _attempts) = mpsc::channel();
+    // Nobody answers: each attempt is in vain.
+    let fake = Fake { attempts: Mutex::new(sent), answers: Mutex::new(mpsc::channel().1) };
+    let (reports, reported) = mpsc::channel();
+    let outbox = Telling(Memory::default(), Mutex::new(reports));
+    let text = serde_json::to_string(&example()).unwrap();
+    let id = outbox.push("slow", &text, WallTime::from_millis(0)).unwrap();
+    let now = WallTime::from_millis(86_400_000);
+    let _worker = Worker::start(Arc::new(outbox), Arc::new(fake), move || now).unwrap();
+    let of = reported.recv_timeout(Duration::from_secs(60)).unwrap();
+    assert_eq!((of.id, &*of.channel, &*of.rule, of.at), (id, "slow", &*example().rule, now));
+    assert!(of.why.contains("the test is over"), "{of}");
 }

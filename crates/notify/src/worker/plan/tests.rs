@@ -83,7 +83,10 @@ fn after_a_day_a_notice_is_given_up() {
     plan.settled(1);
     let ready = plan.ready(vec![entry(1, "a", "x", 0)], at(86_499));
     assert!(plan.tried(&ready[0], Some(&away()), at(86_500)));
-    assert_eq!(plan.unsettled(), [(1, Outcome::Done(at(86_500)))]);
+    let [(1, Outcome::GivenUp(of))] = &plan.unsettled()[..] else { panic!("{:?}", plan.unsettled()) };
+    assert_eq!((&*of.channel, of.made, of.at), ("a", at(0), at(86_500)));
+    let said = of.to_string();
+    assert!(said.starts_with("channel a: the notice about office") && said.contains("after 24 h"), "{said}");
 }
 
 #[test]
