@@ -104,7 +104,22 @@ export function chart({ title, series, roof, events = [], incidents = [], open, 
     }
   });
   redraw(plot, draw);
-  return h("section", {}, h("h2", {}, title), h("p", {}, sentence), frame, keys(series, roof, events, incidents), readout, values(title, series));
+  const bases = [basis("The rate", series), roof && basis("The capacity", roof)].filter(Boolean).join(" ");
+  return h("section", {}, h("h2", {}, title), h("p", {}, sentence), frame, keys(series, roof, events, incidents),
+    bases && h("p", { class: "soft small" }, bases), readout, values(title, series));
+}
+
+/** From where a value was measured, where that is not said by what it is: a round trip needs no other end. */
+const FROM = { server: "from both ends", single: "from this end alone", mixed: "partly from this end alone" };
+
+/** From where the rates of a series were measured, and when that changed. */
+function basis(name, { unit, points }) {
+  const known = points.filter((point) => FROM[point.basis]);
+  if (unit !== "bit/s" || known.every((point) => point.basis === "server")) return "";
+  const turns = known.filter((point, n) => n > 0 && point.basis !== known[n - 1].basis);
+  const last = turns.slice(-3).map((point) => `${FROM[point.basis]} from ${time(point.at_ms)} on`);
+  const rest = turns.length > 3 ? ` (the last 3 of ${turns.length} changes)` : "";
+  return `${name} was measured ${[turns.length > 3 ? null : FROM[known[0].basis], ...last].filter(Boolean).join(", then ")}${rest}.`;
 }
 
 function options({ series, roof, events, incidents, plot, height, view }) {
@@ -286,6 +301,7 @@ function values(title, series) {
     ["value", (point) => said(point, series.unit), true],
     ["interval", (point) => interval(point, series.unit), true],
     ["values", (point) => point.count, true],
+    ...(newest.every((point) => point.basis === newest[0].basis) ? [] : [["measured", (point) => FROM[point.basis]]]),
   ], newest));
 }
 

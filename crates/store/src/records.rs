@@ -232,6 +232,8 @@ pub struct Point {
     pub count: u32,
     /// What it claims; a mean of several is an estimate.
     pub claim: Claim,
+    /// From where it was measured; `None` is a mean of values of either kind.
+    pub basis: Option<Basis>,
 }
 
 /// A span of time: from, and up to but without.

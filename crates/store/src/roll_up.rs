@@ -169,6 +169,7 @@ pub(crate) fn stored(
             min: row.get(6)?,
             max: row.get(7)?,
             claim: claim(row.get(8)?),
+            basis: None,
             sketch: row.get_ref(9)?.as_blob_or_null()?.map(Sketch::read),
         })
     })?;
@@ -185,7 +186,7 @@ fn store(connection: &Connection, series: i64, tier: Tier, summary: &Summary) ->
             high = excluded.high, min = excluded.min, max = excluded.max, claim = excluded.claim,
             sketch = excluded.sketch
         where excluded.n + excluded.lost >= n + lost";
-    let Summary { at, n, lost, mean, low, high, min, max, claim, sketch } = summary;
+    let Summary { at, n, lost, mean, low, high, min, max, claim, sketch, .. } = summary;
     let (claim, sketch) = (claim_number(*claim), sketch.as_ref().map(Sketch::blob));
     connection.prepare_cached(sql)?.execute(params![
         series,

@@ -52,6 +52,7 @@ mod tests {
             max: None,
             count: 1,
             claim: Claim::Estimate,
+            basis: None,
         };
         Spread::of(&values.iter().map(point).collect::<Vec<_>>())
     }

@@ -4,7 +4,7 @@ use narrows_watch::{Claim, WallTime};
 
 use crate::codec::Sketch;
 use crate::names::{claim, claim_number, is_usable};
-use crate::records::{Point, PulseMinute};
+use crate::records::{Basis, Point, PulseMinute};
 
 /// What is known of a time. Of pulses, `low` is the least round trip of a minute and `high` its
 /// 95th percentile; over several minutes, the means of those.
@@ -22,6 +22,8 @@ pub(crate) struct Summary {
     pub(crate) min: Option<f64>,
     pub(crate) max: Option<f64>,
     pub(crate) claim: Claim,
+    /// From where; `None` is not said yet, or of either kind.
+    pub(crate) basis: Option<Basis>,
     pub(crate) sketch: Option<Sketch>,
 }
 
@@ -39,6 +41,7 @@ impl Summary {
             min: none,
             max: none,
             claim: Claim::Inconclusive,
+            basis: None,
             sketch: None,
         }
     }
@@ -88,6 +91,9 @@ impl Summary {
             }
             (weight > 0.0).then(|| sum / weight)
         };
+        // Of nothing that counts it is known from where it does not.
+        let shown: Vec<&Self> = if counted.is_empty() { parts.iter().collect() } else { counted.clone() };
+        let basis = shown.first().and_then(|first| first.basis);
         let mut sketch: Option<Sketch> = None;
         for one in parts.iter().filter_map(|part| part.sketch.as_ref()) {
             sketch.get_or_insert_default().merge(one);
@@ -102,14 +108,15 @@ impl Summary {
             min: counted.iter().filter_map(|part| part.min).reduce(f64::min),
             max: counted.iter().filter_map(|part| part.max).reduce(f64::max),
             claim: best.map_or(Claim::Inconclusive, claim),
+            basis: basis.filter(|basis| shown.iter().all(|part| part.basis == Some(*basis))),
             sketch,
         }
     }
 
     /// As the pages see it.
     pub(crate) fn point(&self) -> Point {
-        let Self { at, n, mean, low, high, min, max, claim, .. } = *self;
-        Point { at: WallTime::from_millis(at), value: mean, low, high, min, max, count: n, claim }
+        let Self { at, n, mean, low, high, min, max, claim, basis, .. } = *self;
+        Point { at: WallTime::from_millis(at), value: mean, low, high, min, max, count: n, claim, basis }
     }
 }
 
@@ -156,6 +163,22 @@ mod tests {
         assert_eq!((joined.claim, joined.mean, joined.n), (Claim::Estimate, Some(5.0), 1));
         let busy = Summary::of_value(0, [Some(5.0); 3], Claim::Estimate, crate::names::BUSY);
         assert_eq!(Summary::merged(0, &[busy]).mean, None);
+    }
+
+    #[test]
+    fn a_mean_says_from_where_if_all_that_counts_is_of_one_kind() {
+        let value = |basis, claim| Summary { basis: Some(basis), ..Summary::of_value(0, [Some(1.0); 3], claim, 0) };
+        let (server, single) = (value(Basis::Server, Claim::Estimate), value(Basis::Single, Claim::Estimate));
+        let of = |parts: &[Summary]| Summary::merged(0, parts).basis;
+        assert_eq!(of(&[server.clone(), server.clone()]), Some(Basis::Server));
+        assert_eq!(of(&[server.clone(), single.clone()]), None);
+        assert_eq!(
+            of(&[server, value(Basis::Single, Claim::AtLeast)]),
+            Some(Basis::Server),
+            "the bound does not count"
+        );
+        assert_eq!(of(&[value(Basis::Single, Claim::Inconclusive)]), Some(Basis::Single));
+        assert_eq!(of(&[]), None);
     }
 
     #[test]

@@ -104,7 +104,7 @@ function newest(all, target) {
     const value = target.newest[signal];
     const old = age(value, all.at_ms);
     return h("div", {}, h("dt", {}, SIGNALS[signal]),
-      h("dd", { class: old && "old" }, old ? "was " : "", said(value, value.unit), h("small", {}, [interval(value, value.unit), old && `${old} ago`].filter(Boolean).join("; "))));
+      h("dd", { class: old && "old" }, old ? "was " : "", said(value, value.unit), h("small", {}, [interval(value, value.unit), old && `${old} ago`, value.unit === "bit/s" && value.basis === "single" && "from this end alone"].filter(Boolean).join("; "))));
   });
   return rows.length > 0 && h("dl", { class: "facts wide" }, rows);
 }

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use narrows_site::Feed;
-use narrows_store::records::{AlertState, Event, Run, Sample};
+use narrows_store::records::{AlertState, Basis, Event, Run, Sample};
 use narrows_watch::detect::Learning;
 use narrows_watch::schedule::{JobKind, TargetId};
 use narrows_watch::{Signal, WallTime};
@@ -146,12 +146,12 @@ impl Live {
     }
 
     /// A new value.
-    pub fn sample(&self, target: &str, signal: Signal, sample: &Sample) {
+    pub fn sample(&self, target: &str, signal: Signal, basis: Basis, sample: &Sample) {
         let said = json!({
             "target": target,
             "signal": signal.name(),
             "unit": signal.unit(),
-            "value": model::Value::of_sample(sample),
+            "value": model::Measured::of_sample(basis, sample),
         });
         self.shared.feed.say("sample", &said);
     }

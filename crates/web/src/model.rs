@@ -1,7 +1,6 @@
 //! What the API answers with. The records of the store stay free to change.
-#![expect(clippy::struct_field_names, reason = "the keys of the JSON are the names of the fields")]
 
-use narrows_store::records::{self, Point, RunOutcome, Sample};
+use narrows_store::records::{self, Basis, Point, RunOutcome, Sample};
 use narrows_watch::{Claim, Signal, WallTime};
 use serde::Serialize;
 
@@ -19,6 +18,14 @@ fn claim(claim: Claim) -> &'static str {
     }
 }
 
+fn basis(of: Option<Basis>) -> &'static str {
+    match of {
+        Some(Basis::Server) => "server",
+        Some(Basis::Single) => "single",
+        None => "mixed",
+    }
+}
+
 fn whole(value: Option<f64>) -> Option<i64> {
     #[expect(clippy::cast_possible_truncation, reason = "a cast of floats saturates")]
     value.filter(|value| value.is_finite()).map(|value| value.round() as i64)
@@ -27,7 +34,7 @@ fn whole(value: Option<f64>) -> Option<i64> {
 /// One value with its 90 % interval, or a mean of several.
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(test, derive(utoipa::ToSchema))]
-pub(crate) struct Value {
+pub(crate) struct Measured {
     /// When, or the beginning of what it stands for.
     at_ms: i64,
     /// The value; null where it is inconclusive.
@@ -44,9 +51,11 @@ pub(crate) struct Value {
     count: u32,
     /// `estimate`, `at_least`, `at_most` or `inconclusive`.
     claim: &'static str,
+    /// From where: `server` is both ends, `single` this one alone, `mixed` a mean of either kind.
+    basis: &'static str,
 }
 
-impl Value {
+impl Measured {
     pub(crate) fn new(point: &Point) -> Self {
         Self {
             at_ms: point.at.millis(),
@@ -57,10 +66,11 @@ impl Value {
             max: whole(point.max),
             count: point.count,
             claim: claim(point.claim),
+            basis: basis(point.basis),
         }
     }
 
-    pub(crate) fn of_sample(sample: &Sample) -> Self {
+    pub(crate) fn of_sample(of: Basis, sample: &Sample) -> Self {
         let value = whole(sample.value);
         Self {
             at_ms: sample.at.millis(),
@@ -71,6 +81,7 @@ impl Value {
             max: value,
             count: 1,
             claim: claim(sample.claim),
+            basis: basis(Some(of)),
         }
     }
 }

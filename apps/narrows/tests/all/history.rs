@@ -159,12 +159,13 @@ fn values_are_a_table_a_sheet_and_a_document() {
     );
     assert_eq!(
         ask(&path, &["--metric", "loss", "--format", "csv"]).stdout,
-        "target,metric,unit,at,value,low,high,min,max,count,verdict\n\
-         lab,loss,ppm,2026-11-23T00:00:00.000Z,250000,250000,250000,250000,250000,4,estimated\n"
+        "target,metric,unit,at,value,low,high,min,max,count,verdict,basis\n\
+         lab,loss,ppm,2026-11-23T00:00:00.000Z,250000,250000,250000,250000,250000,4,estimated,single\n"
     );
     let fresh = document(&path, &few);
     assert_eq!(fresh["series"][0]["points"][1]["value"], 22_000_000);
     assert_eq!(fresh["series"][0]["points"][1]["count"], 5);
+    assert_eq!(fresh["series"][0]["points"][1]["basis"], "server");
     keeps("history-1", &fresh);
     // A target without such values says which it has.
     let none = ask(&path, &["lab"]);

@@ -9,8 +9,8 @@ use rusqlite::{Connection, params};
 
 use super::Reader;
 use crate::error::Result;
-use crate::names::PULSE;
-use crate::records::{Point, PulseMinute, Span};
+use crate::names::{PULSE, variant};
+use crate::records::{Basis, Point, PulseMinute, Span};
 use crate::roll_up::{HOURS, MINUTES, Tier, pulse_summaries, pulses, sample_summaries, stored};
 use crate::summary::{Summary, by_interval};
 
@@ -73,7 +73,7 @@ impl Reader {
     pub fn pulses(&self, target: TargetId, span: Span) -> Result<Vec<PulseMinute>> {
         self.ask(|connection| {
             let mut found = Vec::new();
-            for series in numbers(connection, target, PULSE)? {
+            for (series, _) in numbers(connection, target, PULSE)? {
                 found.extend(pulses(connection, series, span.since.millis(), span.until.millis())?);
             }
             Ok(found)
@@ -108,6 +108,7 @@ fn of_signal(part: Summary, signal: Signal, is_of_pulses: bool) -> Summary {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Origin {
     series: i64,
+    basis: Option<Basis>,
     is_of_pulses: bool,
     /// Counts of round trips are wanted as well.
     pub(super) with_sketch: bool,
@@ -115,7 +116,7 @@ pub(super) struct Origin {
 
 /// The series of a signal; the pulses, if it has none of its own and is one of round trips.
 fn origins(connection: &Connection, target: TargetId, signal: Signal) -> Result<Vec<Origin>> {
-    let origin = |is_of_pulses| move |series| Origin { series, is_of_pulses, with_sketch: false };
+    let origin = |is_of_pulses| move |(series, basis)| Origin { series, basis, is_of_pulses, with_sketch: false };
     let own: Vec<_> = numbers(connection, target, signal.name())?.into_iter().map(origin(false)).collect();
     let is_of_round_trips = matches!(signal, Signal::LeastRoundTrip | Signal::Queueing | Signal::Loss);
     if own.is_empty() && is_of_round_trips {
@@ -127,18 +128,26 @@ fn origins(connection: &Connection, target: TargetId, signal: Signal) -> Result<
 /// The series of pulses of a target, with counts of round trips.
 pub(super) fn pulse_origins(connection: &Connection, target: TargetId) -> Result<Vec<Origin>> {
     let all = numbers(connection, target, PULSE)?.into_iter();
-    Ok(all.map(|series| Origin { series, is_of_pulses: true, with_sketch: true }).collect())
+    Ok(all.map(|(series, basis)| Origin { series, basis, is_of_pulses: true, with_sketch: true }).collect())
 }
 
-fn numbers(connection: &Connection, target: TargetId, signal: &str) -> Result<Vec<i64>> {
-    let mut read = connection.prepare_cached("select id from series where target = ?1 and signal = ?2 order by id")?;
-    let rows = read.query_map(params![target.number(), signal], |row| row.get(0))?;
+/// The series of a signal, and from where each was measured.
+fn numbers(connection: &Connection, target: TargetId, signal: &str) -> Result<Vec<(i64, Option<Basis>)>> {
+    let sql = "select id, basis from series where target = ?1 and signal = ?2 order by id";
+    let mut read = connection.prepare_cached(sql)?;
+    let rows =
+        read.query_map(params![target.number(), signal], |row| Ok((row.get(0)?, variant(&row.get::<_, String>(1)?))))?;
     Ok(rows.collect::<rusqlite::Result<_>>()?)
 }
 
 impl Origin {
     /// What is known of a time, about as fine as `interval`, in the order of time.
     pub(super) fn parts(self, connection: &Connection, since: i64, until: i64, interval: i64) -> Result<Vec<Summary>> {
+        let found = self.rows(connection, since, until, interval)?;
+        Ok(found.into_iter().map(|part| Summary { basis: self.basis, ..part }).collect())
+    }
+
+    fn rows(self, connection: &Connection, since: i64, until: i64, interval: i64) -> Result<Vec<Summary>> {
         let hours_until = if interval >= HOURS.interval {
             HOURS.watermark(connection)?.unwrap_or(i64::MIN)
         } else {
@@ -193,7 +202,8 @@ impl Origin {
         let mut rows = read.query([self.series])?;
         let Some(at) = rows.next()?.map(|row| row.get::<_, i64>(0)).transpose()? else { return Ok(None) };
         let of = if self.is_of_pulses { pulse_summaries } else { sample_summaries };
-        Ok(of(connection, self.series, at, at + 1)?.pop())
+        let last = of(connection, self.series, at, at + 1)?.pop();
+        Ok(last.map(|part| Summary { basis: self.basis, ..part }))
     }
 }
 

@@ -202,6 +202,37 @@ fn values_come_back_as_points() {
     );
 }
 
+/// While the server is away its capacity is measured from this end alone.
+#[test]
+fn a_point_says_from_where_it_was_measured() {
+    let folder = Folder::new();
+    let store = folder.open();
+    let (writer, reader) = (store.writer(), store.reader());
+    let target = writer.target("office", "far.example", None, at(0)).unwrap();
+    for minute in 0..6 {
+        let basis = if (2..4).contains(&minute) { Basis::Single } else { Basis::Server };
+        writer.sample(target, Signal::Capacity, basis, sample(minute * MINUTE, 1e8));
+    }
+    writer.pulses(target, pulses(0, 0));
+    writer.flush().unwrap();
+    let of = |signal, points| {
+        let found = reader.series(target, signal, span(0, 6 * MINUTE), points).unwrap();
+        found.into_iter().map(|point| point.basis).collect::<Vec<_>>()
+    };
+    let (server, single) = (Some(Basis::Server), Some(Basis::Single));
+    assert_eq!(of(Signal::Capacity, 100), [server, server, single, single, server, server]);
+    assert_eq!(of(Signal::Capacity, 3), [server, single, server]);
+    assert_eq!(of(Signal::Capacity, 2), [None, None], "means of either kind");
+    assert_eq!(of(Signal::LeastRoundTrip, 100), [single]);
+    assert_eq!(reader.newest(target).unwrap()[&Signal::Capacity].basis, server);
+    let then = reader.at(target, Signal::Capacity, at(3 * MINUTE)).unwrap();
+    assert_eq!(then.and_then(|point| point.basis), single);
+    // Hours say it as well.
+    writer.maintain(at(2 * HOUR)).recv().unwrap();
+    let hours = reader.series_every(target, Signal::Capacity, span(0, HOUR), std::time::Duration::from_secs(3600));
+    assert_eq!(hours.unwrap().iter().map(|point| point.basis).collect::<Vec<_>>(), [None]);
+}
+
 /// A fault of the clock cannot make a question return more than it asked for.
 #[test]
 fn a_series_never_has_more_points_than_asked_for() {

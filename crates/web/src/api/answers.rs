@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::model::{Alert, Event, Incident, Path, Run, Value};
+use crate::model::{Alert, Event, Incident, Measured, Path, Run};
 
 /// All targets.
 #[derive(Debug, Serialize)]
@@ -69,7 +69,7 @@ pub(crate) struct Newest {
     pub(super) stale_after_ms: u64,
     /// The value.
     #[serde(flatten)]
-    pub(super) value: Value,
+    pub(super) value: Measured,
 }
 
 /// Values of one signal over time.
@@ -89,7 +89,7 @@ pub(crate) struct Series {
     /// Until when.
     pub(super) until_ms: i64,
     /// At most 2000 values; where there are more, means of several.
-    pub(super) points: Vec<Value>,
+    pub(super) points: Vec<Measured>,
 }
 
 /// How many round trips fell into which class, over time.

@@ -34,7 +34,7 @@ pub(crate) async fn targets(State(app): State<App>) -> Result<Json<Targets>, Pro
                     |signal| u64::try_from(live.keep(target.id, signal).as_millis()).unwrap_or(u64::MAX);
                 let newest = newest.iter().map(|(signal, point)| {
                     let (unit, stale_after_ms) = (signal.unit(), stale_after_ms(*signal));
-                    (signal.name(), Newest { unit, stale_after_ms, value: model::Value::new(point) })
+                    (signal.name(), Newest { unit, stale_after_ms, value: model::Measured::new(point) })
                 });
                 let firing = rules.iter().filter(|rule| rule.target == target.id && rule.state != "ok");
                 let mut open = incidents.iter().filter(|incident| incident.target == target.id);

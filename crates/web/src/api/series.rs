@@ -10,7 +10,7 @@ use super::listings::MOST;
 use super::open_api::Fault;
 use super::query::{Asked, Names};
 use crate::app::App;
-use crate::model::Value;
+use crate::model::Measured;
 use narrows_site::Problem;
 
 /// Values of one signal over time.
@@ -33,7 +33,7 @@ pub(crate) async fn series(State(app): State<App>, asked: Asked) -> Result<Json<
         let mut found = source.series(target, signal, span, points)?;
         // Whatever the source says: no answer is larger than was asked for.
         found.truncate(points);
-        Ok((names.of(target), found.iter().map(Value::new).collect()))
+        Ok((names.of(target), found.iter().map(Measured::new).collect()))
     });
     let (target, points) = question.await?;
     Ok(Json(Series {

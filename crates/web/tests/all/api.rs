@@ -59,6 +59,14 @@ fn a_series_of_any_span_has_at_most_2000_points() {
     let few = site.json("/api/v1/series?target=1&signal=loss&since=7d&points=10");
     assert_eq!((few["target"].as_str(), few["unit"].as_str()), (Some("office"), Some("ppm")));
     assert!(list(&few, "points").len() <= 10);
+    let bases = |signal: &str| {
+        let of = site.json(&format!("/api/v1/series?target=office&signal={signal}&since=24h&points=24"));
+        let mut bases: Vec<_> = list(&of, "points").iter().map(|point| point["basis"].clone()).collect();
+        bases.dedup();
+        bases
+    };
+    assert_eq!((bases("available"), bases("loss")), (vec![json!("server")], vec![json!("single")]));
+    assert_eq!(bases("capacity"), ["server", "single", "server"]);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use narrows_store::records::{AlertState, Event, Incident, PathSeen, Point, Run, Target};
+use narrows_store::records::{AlertState, Basis, Event, Incident, PathSeen, Point, Run, Target};
 use narrows_watch::schedule::TargetId;
 use narrows_watch::{Claim, Signal, WallTime};
 use narrows_web::{Heatmap, Source, SourceError, Span};
@@ -22,6 +22,7 @@ impl Begun {
     /// Values come after a minute; until then there are pulses and the route.
     fn values(&self, signal: Signal) -> Vec<Point> {
         let seconds = self.0.unwrap_or_default();
+        let basis = if signal <= Signal::Capacity { Basis::Server } else { Basis::Single };
         let (value, claim) = match signal {
             Signal::AvailableForward => (61.2e6, Claim::Estimate),
             Signal::Capacity => (97.5e6, Claim::Estimate),
@@ -38,6 +39,7 @@ impl Begun {
             max: Some(value),
             count: 1,
             claim,
+            basis: Some(basis),
         };
         (1..=seconds / 60).map(|minute| of(self.since() + minute * 60_000)).collect()
     }

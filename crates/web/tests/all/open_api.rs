@@ -53,6 +53,17 @@ fn it_is_a_valid_openapi_document() {
     assert!(faults.is_empty(), "{faults:#?}");
 }
 
+/// Each value says what it claims and from where: the document describes it.
+#[test]
+fn values_are_described() {
+    let document = Site::start().json("/api/openapi.json");
+    let schemas = &document["components"]["schemas"];
+    assert_eq!(schemas["Series"]["properties"]["points"]["items"]["$ref"], "#/components/schemas/Measured");
+    for key in ["at_ms", "value", "low", "high", "claim", "basis"] {
+        assert!(schemas["Measured"]["properties"][key]["description"].is_string(), "{key}: {}", schemas["Measured"]);
+    }
+}
+
 /// Each answer fits the schema that its route names, and each route is there.
 #[test]
 fn answers_fit_their_schemas() {

@@ -49,7 +49,7 @@ impl Written {
         let writer = self.store.writer();
         writer.sample(self.target, Signal::AvailableForward, Basis::Server, sample);
         writer.flush().expect("the disk takes it");
-        self.site.live.sample("office", Signal::AvailableForward, &sample);
+        self.site.live.sample("office", Signal::AvailableForward, Basis::Server, &sample);
     }
 
     fn pulses(&self, before_ms: i64) {

@@ -8,7 +8,7 @@
 
 use std::collections::BTreeMap;
 
-use narrows_store::records::{AlertState, Event, Incident, PathSeen, Point, Run, RunOutcome, Target};
+use narrows_store::records::{AlertState, Basis, Event, Incident, PathSeen, Point, Run, RunOutcome, Target};
 use narrows_watch::schedule::{JobKind, TargetId, Why};
 use narrows_watch::{Claim, Signal, WallTime};
 use narrows_web::{Heatmap, Source, SourceError, Span};
@@ -26,6 +26,7 @@ const ROUTE_MS: i64 = NOW_MS - 30 * DAY;
 const LINE_MS: i64 = NOW_MS - 120 * DAY;
 /// This host slept.
 const SLEPT: (i64, i64) = (NOW_MS - 3 * DAY, NOW_MS - 3 * DAY + 6 * HOUR);
+const ALONE: (i64, i64) = (NOW_MS - 9 * HOUR, NOW_MS - 7 * HOUR);
 /// Since when `far` has no server.
 const GONE_MS: i64 = NOW_MS - 5 * HOUR;
 
@@ -126,7 +127,14 @@ fn point(target: TargetId, signal: Signal, at: i64, step: i64) -> Option<Point> 
         max: known.iter().map(|(value, _, _)| *value).reduce(f64::max),
         count: u32::try_from(step / MINUTE).unwrap_or(1),
         claim,
+        basis: Some(basis(target, signal, at)),
     })
+}
+
+/// For two hours the capacity of `office` was measured without its server.
+fn basis(target: TargetId, signal: Signal, at: i64) -> Basis {
+    let alone = target == OFFICE && signal == Signal::Capacity && (ALONE.0..ALONE.1).contains(&at);
+    if signal <= Signal::Capacity && !alone { Basis::Server } else { Basis::Single }
 }
 
 fn steps(span: Span, columns: usize) -> impl Iterator<Item = (i64, i64)> {

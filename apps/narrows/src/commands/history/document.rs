@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use narrows_report::schema::HISTORY_NAME;
-use narrows_store::records::{Event, Incident, Point, Run, RunOutcome, Span, Target};
+use narrows_store::records::{Basis, Event, Incident, Point, Run, RunOutcome, Span, Target};
 use narrows_units::rounded;
 use narrows_watch::schedule::{JobKind, TargetId, Why};
 use narrows_watch::{Claim, Signal};
@@ -64,6 +64,7 @@ pub(super) struct PointRow {
     max: Option<u64>,
     count: u32,
     pub(super) verdict: &'static str,
+    basis: &'static str,
 }
 
 #[derive(Debug, Serialize)]
@@ -175,11 +176,11 @@ impl HistoryDocument {
     pub(super) fn series_csv(&self) -> String {
         let rows = self.series.iter().flat_map(|series| series.points.iter().map(move |point| (series, point)));
         csv(
-            "target,metric,unit,at,value,low,high,min,max,count,verdict",
+            "target,metric,unit,at,value,low,high,min,max,count,verdict,basis",
             rows.map(|(Series { target, metric, unit, .. }, point)| {
-                let PointRow { at, value, low, high, min, max, count, verdict } = point;
+                let PointRow { at, value, low, high, min, max, count, verdict, basis } = point;
                 let numbers = [*value, *low, *high, *min, *max].map(number).join(",");
-                format!("{},{metric},{unit},{at},{numbers},{count},{verdict}", quoted(target))
+                format!("{},{metric},{unit},{at},{numbers},{count},{verdict},{basis}", quoted(target))
             }),
         )
     }
@@ -238,6 +239,11 @@ fn point(point: &Point) -> PointRow {
             Claim::AtLeast => "lower_bound",
             Claim::AtMost => "upper_bound",
             Claim::Inconclusive => "inconclusive",
+        },
+        basis: match point.basis {
+            Some(Basis::Server) => "server",
+            Some(Basis::Single) => "single",
+            None => "mixed",
         },
     }
 }

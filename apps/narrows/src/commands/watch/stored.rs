@@ -37,6 +37,7 @@ pub(super) struct Stored {
 struct Unsaid {
     target: TargetId,
     signal: Signal,
+    basis: Basis,
     sample: Sample,
     /// It is on disk once so many rows are settled.
     row: u64,
@@ -70,7 +71,7 @@ impl Stored {
         let count = self.unsaid.iter().take_while(|unsaid| unsaid.row <= settled).count();
         for unsaid in self.unsaid.drain(..count) {
             let name = self.names.get(&unsaid.target).map_or("", String::as_str);
-            self.live.sample(name, unsaid.signal, &unsaid.sample);
+            self.live.sample(name, unsaid.signal, unsaid.basis, &unsaid.sample);
         }
     }
 
@@ -99,7 +100,7 @@ impl Keep for Stored {
     fn sample(&mut self, target: TargetId, signal: Signal, basis: Basis, sample: Sample) {
         self.numbers.sample(target, signal, basis, &sample);
         self.writer.sample(target, signal, basis, sample);
-        self.unsaid.push_back(Unsaid { target, signal, sample, row: self.on_disk().handed });
+        self.unsaid.push_back(Unsaid { target, signal, basis, sample, row: self.on_disk().handed });
     }
 
     fn pulses(&mut self, target: TargetId, minute: PulseMinute) {
