@@ -77,6 +77,7 @@ function evidence(metrics) {
     const y = (value) => 58 - ((value - low) / (high - low || 1)) * 52;
     const points = values.map((value, n) => `${((n / (values.length - 1)) * 296 + 2).toFixed(1)},${y(value).toFixed(1)}`).join(" ");
     const text = `${name(row)}: ${key.replaceAll("_", " ")}, ${values.length} values from ${Number(low.toPrecision(4))} to ${Number(high.toPrecision(4))}`;
-    return h("figure", {}, s("svg", { class: "spark", viewBox: "0 0 300 62", preserveAspectRatio: "none", role: "img", "aria-label": text }, s("polyline", { class: "line", points })), h("figcaption", { class: "small soft" }, text));
+    return h("figure", {}, s("svg", { class: "spark", viewBox: "0 0 300 62", preserveAspectRatio: "none", role: "img", "aria-label": text }, s("polyline", { class: "line", points })), h("figcaption", { class: "small soft" }, text),
+      folded(`Table of ${values.length} numbers`, () => table(text, [["number", (at) => at + 1], ["value", (at) => Number(values[at].toPrecision(6)), true]], [...values.keys()])));
   })));
 }

@@ -1,6 +1,6 @@
 // All targets: what is free now, what is wrong, what happened.
 
-import { amount, ask, causeOf, h, interval, lasting, link, median, refill, s, said, timeline } from "./kit.js";
+import { amount, ask, causeOf, folded, h, interval, lasting, link, median, refill, s, said, table, time, timeline } from "./kit.js";
 
 export async function show(main) {
   const render = async () => {
@@ -100,14 +100,19 @@ function spark(target, day, capacity, now) {
   const band = (part) => [...along(part, (p) => p.high ?? p.value), ...along([...part].reverse(), (p) => p.low ?? p.value)].join(" ");
   const values = points.map((point) => point.value);
   const range = `${amount(Math.min(...values), "bit/s")} to ${amount(Math.max(...values), "bit/s")}`;
-  const time = lasting(now - since);
+  const lasted = lasting(now - since);
   const began = target.incident && at(target.incident.began_ms);
   return h("div", {},
-    s("svg", { class: "spark", viewBox: "0 0 300 60", preserveAspectRatio: "none", role: "img", "aria-label": `available rate of ${target.name} in ${time}: ${range}${capacity ? `, of ${said(capacity, "bit/s")} capacity` : ""}` },
+    s("svg", { class: "spark", viewBox: "0 0 300 60", preserveAspectRatio: "none", role: "img", "aria-label": `available rate of ${target.name} in ${lasted}: ${range}${capacity ? `, of ${said(capacity, "bit/s")} capacity` : ""}` },
       target.incident && s("rect", { class: "hot", x: began, y: 0, width: Math.max(2, 300 - began), height: 60 }),
       s("path", { class: "floor", d: "M0 59H300" }),
       capacity && s("path", { class: "roof", d: `M0 ${y(capacity.value).toFixed(1)}H300` }),
       parts.map((part) => s("polygon", { class: "band", points: band(part) })),
       parts.map((part) => s("polyline", { class: "line", points: along(part, (p) => p.value).join(" ") }))),
-    h("p", { class: "soft small" }, `${time}: ${range}`));
+    h("p", { class: "soft small" }, `${lasted}: ${range}`),
+    folded(`Table of ${points.length} values`, () => table(`Available rate of ${target.name}; 90 % intervals`, [
+      ["time", (point) => time(point.at_ms)],
+      ["value", (point) => said(point, day.unit), true],
+      ["interval", (point) => interval(point, day.unit), true],
+    ], [...points].reverse())));
 }
