@@ -19,7 +19,7 @@ fn webhook(posts: usize) -> (String, JoinHandle<Vec<Value>>) {
     (address, served)
 }
 
-fn one_post(listener: &TcpListener) -> Value {
+pub(crate) fn one_post(listener: &TcpListener) -> Value {
     let (mut stream, _) = listener.accept().expect("the program connects");
     let mut reader = BufReader::new(stream.try_clone().expect("a socket can be cloned"));
     let mut length = 0;

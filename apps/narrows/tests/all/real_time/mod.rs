@@ -21,3 +21,4 @@ mod neighbours;
 mod quick_mode;
 mod real_time_against_simulator;
 mod token_buckets;
+mod watch;
