@@ -1,6 +1,7 @@
 //! The figures of `narrows watch`, its store and its pages: printed, never judged.
 
 mod process;
+mod pulses;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -85,7 +86,7 @@ fn page(made: &Provenance, rows: u64, table: &str) -> String {
          60 round trips for each minute of the last week and for one minute of each hour before, 2000 events. Then the store is\n\
          asked 200 times for each kind of answer, in its own process; a second process serves the pages from it, and its memory\n\
          is taken. Clients run on the same machine. Last, `narrows watch` itself begins with that store, and follows twenty\n\
-         addresses of loopback with a new one. No test depends on these figures.\n\n\
+         addresses of loopback with a new one; then the same with the store of a year, while its pages are asked without end. No test depends on these figures.\n\n\
          {small}{table}\nMeasured on and with:\n\n{}",
         made.lines(),
         versions::list(),

@@ -12,7 +12,7 @@ use crate::bench::program::{POLL, Program, command, nap};
 use crate::shell::now;
 
 /// Targets of the design's goals, each an address of loopback with a server of its own.
-const TARGETS: u8 = 20;
+pub(super) const TARGETS: u8 = 20;
 const SERVER_PORT: u16 = 8_630;
 const START: Duration = Duration::from_secs(60);
 
@@ -26,22 +26,32 @@ pub(super) fn rows(narrows: &Path, folder: &Path, store: &Path, time: Duration) 
     let servers = servers.collect::<Result<Vec<_>>>()?;
     let mut table = first_pulses(narrows, folder, store)?;
     table += &cost(narrows, folder, time)?;
+    table += &super::pulses::rows(narrows, folder, store)?;
     for server in servers {
         server.stop(Duration::from_secs(10))?;
     }
     Ok(table)
 }
 
-fn address(number: u8) -> String {
+pub(super) fn address(number: u8) -> String {
     format!("127.0.2.{number}")
 }
 
 /// Follows these targets, with a page whose stream says when the first pulse was answered.
-fn watch(narrows: &Path, folder: &Path, store: &Path, targets: u8) -> Result<(Program, u16)> {
+pub(super) fn watch(
+    narrows: &Path,
+    folder: &Path,
+    store: &Path,
+    targets: u8,
+    via: Option<&str>,
+) -> Result<(Program, u16)> {
     let mut settings = "[budget]\nshare = \"1 %\"\n".to_owned();
     for number in 1..=targets {
         let host = address(number);
         let _ = writeln!(settings, "[[target]]\nname = \"t{number}\"\nhost = \"{host}\"\nport = {SERVER_PORT}");
+        if let Some(via) = via {
+            let _ = writeln!(settings, "via = \"{via}\"");
+        }
     }
     let file = folder.join("watch.toml");
     std::fs::write(&file, settings)?;
@@ -58,7 +68,7 @@ fn first_pulses(narrows: &Path, folder: &Path, store: &Path) -> Result<String> {
     let mut times = Vec::new();
     for _ in 0..5 {
         let began = now();
-        let (mut program, port) = watch(narrows, folder, store, 1)?;
+        let (mut program, port) = watch(narrows, folder, store, 1, None)?;
         let mut stream = loop {
             if let Ok(stream) = TcpStream::connect(("127.0.0.1", port)) {
                 break stream;
@@ -80,7 +90,7 @@ fn first_pulses(narrows: &Path, folder: &Path, store: &Path) -> Result<String> {
 
 /// What twenty targets take of a processor and of memory.
 fn cost(narrows: &Path, folder: &Path, time: Duration) -> Result<String> {
-    let (program, _) = watch(narrows, folder, &folder.join("twenty.db"), TARGETS)?;
+    let (program, _) = watch(narrows, folder, &folder.join("twenty.db"), TARGETS, None)?;
     // Capacities are measured at first contact, and not again for a week.
     nap(Duration::from_secs(180));
     let (before, clock) = (program.cpu(), now());
@@ -93,12 +103,12 @@ fn cost(narrows: &Path, folder: &Path, time: Duration) -> Result<String> {
         + &row("memory of that process, most", "below 40 MB", &format!("{:.1} MB", memory as f64 / 1e6)))
 }
 
-fn highest_memory(process: u32) -> Result<u64> {
+pub(super) fn highest_memory(process: u32) -> Result<u64> {
     let status = std::fs::read_to_string(format!("/proc/{process}/status"))?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).context("no VmHWM")?;
     Ok(1024 * line.trim().trim_end_matches(" kB").parse::<u64>()?)
 }
 
-fn row(what: &str, goal: &str, measured: &str) -> String {
+pub(super) fn row(what: &str, goal: &str, measured: &str) -> String {
     format!("| {what} | {goal} | {measured} |\n")
 }
