@@ -3,6 +3,8 @@
 //! `rtt`, `capacity`, `available` and `burst` print one entry of `metrics`, `test` the list.
 //! `throughput` prints iperf3's shape: what the receiver got is the value, without an interval.
 
+use std::collections::BTreeMap;
+
 use narrows_fleet::message::{Claim, Direction, Value};
 use narrows_units::{Metric, Unit};
 use serde::Deserialize;
@@ -16,6 +18,8 @@ pub(crate) struct Contents {
     pub(crate) octets: u64,
     /// Why there is no value.
     pub(crate) reason: Option<String>,
+    /// A host kept no time, so that little or nothing could be used.
+    pub(crate) host_busy: bool,
 }
 
 /// An entry of `metrics`.
@@ -31,6 +35,10 @@ struct Entry {
     #[serde(default)]
     octets: u64,
     reason: Option<Remark>,
+    #[serde(default)]
+    caveats: Vec<Remark>,
+    #[serde(default)]
+    samples: Samples,
 }
 
 #[derive(Clone, Copy, PartialEq, Deserialize)]
@@ -44,7 +52,16 @@ enum Verdict {
 
 #[derive(Deserialize)]
 struct Remark {
+    id: String,
     text: String,
+}
+
+/// How many samples there were of each kind.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Samples {
+    kept: BTreeMap<String, u64>,
+    rejected: BTreeMap<String, u64>,
 }
 
 /// Reads the document of a command of this kind.
@@ -61,6 +78,7 @@ pub(crate) fn read(words: &[String], document: &Json) -> Contents {
         if let Some(reason) = &entry.reason {
             found.reason.get_or_insert_with(|| reason.text.clone());
         }
+        found.host_busy |= entry.is_of_a_busy_host();
         found.values.push(entry.value());
     }
     // What the whole job sent is more than its metrics did.
@@ -70,6 +88,17 @@ pub(crate) fn read(words: &[String], document: &Json) -> Contents {
 }
 
 impl Entry {
+    /// A host stood still, its clock was set, or it could not keep gaps, and the answer is none or
+    /// rests on the smaller part. Whose fault it was is not known; the path's it was not.
+    fn is_of_a_busy_host(&self) -> bool {
+        let doubted = self.caveats.iter().any(|caveat| ["host_stall", "clock_step"].contains(&caveat.id.as_str()));
+        if self.verdict == Verdict::Inconclusive {
+            return doubted || self.reason.as_ref().is_some_and(|reason| reason.id == "sender_cannot_pace");
+        }
+        let all = |counts: &BTreeMap<String, u64>| counts.values().sum::<u64>();
+        doubted && all(&self.samples.rejected) > all(&self.samples.kept)
+    }
+
     fn value(&self) -> Value {
         let claim = match self.verdict {
             Verdict::Estimated => Claim::Estimate,
@@ -113,7 +142,7 @@ fn throughput(words: &[String], document: &Json) -> Contents {
         .filter_map(|path| document.pointer(path).and_then(Json::as_u64))
         .sum();
     let reason = document.get("error").and_then(Json::as_str).map(ToOwned::to_owned);
-    Contents { values, octets, reason }
+    Contents { values, octets, reason, host_busy: false }
 }
 
 /// Limits that say nothing of the path.
@@ -143,6 +172,27 @@ mod tests {
         assert_eq!((found.values.len(), found.octets, found.reason.as_deref()), (2, 9_000, Some("too few")));
         let second = found.values[1];
         assert_eq!((second.claim, second.direction, second.value), (Claim::Inconclusive, Direction::Reverse, 0.0));
+    }
+
+    #[test]
+    fn a_value_that_a_busy_host_left_little_of_is_marked() {
+        let entry = |verdict: &str, caveat: &str, reason: &str, rejected: u64| {
+            let value = if verdict == "inconclusive" { Json::Null } else { json!(5e7) };
+            json!({"metric": "available_ip_capacity", "value": value, "low": value, "high": value, "unit": "bit/s",
+                "direction": "forward", "verdict": verdict, "caveats": [{"id": caveat, "text": "x"}],
+                "reason": {"id": reason, "text": "x"}, "samples": {"kept": {"trains": 5}, "rejected": {"late": rejected}}})
+        };
+        for (verdict, caveat, reason, rejected, busy) in [
+            ("estimated", "host_stall", "", 6, true),
+            ("estimated", "host_stall", "", 4, false),
+            ("estimated", "losses", "", 6, false),
+            ("inconclusive", "clock_step", "no_agreement", 0, true),
+            ("inconclusive", "", "sender_cannot_pace", 0, true),
+            ("inconclusive", "", "no_agreement", 9, false),
+        ] {
+            let found = read(&["available".to_owned()], &entry(verdict, caveat, reason, rejected));
+            assert_eq!(found.host_busy, busy, "{verdict} {caveat} {reason}");
+        }
     }
 
     #[test]

@@ -240,6 +240,7 @@ impl Worker {
         let Report { exit, reason, outcome, mut flags } = report;
         let found = outcome.document.as_ref().map(|document| document::read(&job.words, document)).unwrap_or_default();
         flags.extend((!shared.about().time.is_known(&*shared.clock)).then_some(Flag::ClockUnsynchronised));
+        flags.extend(found.host_busy.then_some(Flag::HostBusy));
         let [route_before, route_after] = routes;
         let mut run = Run {
             schema: Run::SCHEMA.to_owned(),
