@@ -61,6 +61,6 @@ pub trait Chart: Clone {
     fn calibrate(&mut self, history: &[f64], rate: f64);
 }
 
-/// False alarms per side and second: one per 720 days. A second one follows when the level turns out
-/// to be where it was, so the two sides of six charts raise one a month.
+/// False alarms per side and second: one per 720 days. A second one follows when the level turns
+/// out to be where it was, so the two sides of six charts raise one a month.
 pub const RATE_PER_SIDE: f64 = 1.0 / (720.0 * 86_400.0);

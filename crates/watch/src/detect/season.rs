@@ -6,9 +6,9 @@
 //! within one hour over the weeks, `n` its count (James and Stein's estimate).
 //!
 //! A season is never quite right: one evening is busier than another. For each hour of the day, the
-//! values of the past weeks say how far the others of their slot would have missed them. Misses
-//! beyond those of the middle hour are the season's error at that hour. What all hours miss is noise,
-//! and the chart sees it in its own history.
+//! values of the past weeks say how far the others of their slot would have missed them. What that
+//! is beyond twice the variance of the middle hour is the season's error at that hour. What all
+//! hours miss is noise, and the chart sees it in its own history.
 
 use std::collections::VecDeque;
 
@@ -194,8 +194,8 @@ const FIRST_DAYS: i64 = 3;
 /// A season of the week from then on.
 const WEEKLY_DAYS: i64 = 14;
 
-/// Variances of four weeks differ by a third from hour to hour by chance; beyond twice the middle one
-/// is more than that.
+/// Variances of four weeks differ by a third from hour to hour by chance; beyond twice the middle
+/// one is more than that.
 const BY_CHANCE: f64 = 2.0;
 const NINE_IN_TEN: f64 = 0.9;
 /// A normal value is nearer to its mean in nine of ten cases, in standard deviations.

@@ -4,15 +4,15 @@
 //! one of twenty values; `c_n` is the scale of that length, one for each side. The statistic is
 //! `T = max_n S_n / sqrt(c_n^2 + n^2 e^2)`, where `e` is the error of the level. Independent noise
 //! has `c_n = sqrt n`. Memory raises the scale of long windows. So each length is as sharp as the
-//! series allows, and none decides for the others. `c_n / sqrt n` never falls with `n`: a level with
-//! a short memory follows the sums of long windows, and hides what they do once its memory grows.
-//! Of each score, what the season may be wrong by at its hour is left out of the sums.
+//! series allows, and none decides for the others. `c_n / sqrt n` never falls with `n`: a level
+//! with a short memory follows the sums of long windows, and hides what they do once its memory
+//! grows. Of each score, what the season may be wrong by at its hour is left out of the sums.
 //!
 //! `T^2 / 2` has an exponential tail. The threshold is its level that the maxima of two hours (120
-//! values) would pass as seldom as asked, by the excesses of the highest third. Their mean
-//! `m` is known from `k` of them only, so the predictive distribution is
-//! `P(X > x) = (1 + x / (k m))^-k`. Over many series it gives the rate of false alarms that was asked
-//! for; the exponential with `m` itself would give twice that.
+//! values) would pass as seldom as asked, by the excesses of the highest third. Their mean `m`
+//! is known from `k` of them only, so the predictive distribution is
+//! `P(X > x) = (1 + x / (k m))^-k`. Over many series it gives the rate of false alarms that was
+//! asked for; the exponential with `m` itself would give twice that.
 
 use std::collections::VecDeque;
 

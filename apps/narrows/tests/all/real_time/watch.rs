@@ -39,8 +39,8 @@ fn scenario() -> Scenario {
         .unwrap()
 }
 
-/// What was seen of one path.
-struct Seen {
+/// What was found of one path.
+struct Followed {
     /// What the page asks for, two minutes after the start.
     targets: Value,
     /// When the traffic changed, in ms since 1970.
@@ -69,7 +69,7 @@ fn webhook(path: &RealTimePath) -> (SocketAddr, Receiver<Value>) {
     (address, received)
 }
 
-fn followed() -> (Seen, Result<(), String>) {
+fn followed() -> (Followed, Result<(), String>) {
     let (home, path) = (directory(), start(&scenario()));
     let (began, began_ms) = (Instant::now(), now_ms());
     let server = serving(&path);
@@ -91,40 +91,41 @@ fn followed() -> (Seen, Result<(), String>) {
     std::thread::sleep(LOOKED_AT.saturating_sub(began.elapsed()));
     let targets = look("/api/v1/targets");
     let changed = began + CHANGE;
-    let mut seen = Seen { targets, changed_ms: began_ms + as_ms(CHANGE), notices: Vec::new(), events: Value::Null };
-    while Instant::now() < changed + LONGEST && !seen.notices.last().is_some_and(|(_, notice)| names_a_queue(notice)) {
+    let mut found =
+        Followed { targets, changed_ms: began_ms + as_ms(CHANGE), notices: Vec::new(), events: Value::Null };
+    while Instant::now() < changed + LONGEST && !found.notices.last().is_some_and(|(_, notice)| names_a_queue(notice)) {
         std::thread::sleep(Duration::from_secs(1));
         let late = Instant::now().saturating_duration_since(changed);
-        seen.notices.extend(notices.try_iter().map(|notice| (late, notice)));
+        found.notices.extend(notices.try_iter().map(|notice| (late, notice)));
     }
-    seen.events = look("/api/v1/events");
+    found.events = look("/api/v1/events");
     let report = path.take_timing_report().unwrap();
-    (seen, if report.timing_valid() { Ok(()) } else { Err(report.to_string()) })
+    (found, if report.timing_valid() { Ok(()) } else { Err(report.to_string()) })
 }
 
 #[test]
-#[ignore = "judge: needs namespaces, eight minutes"]
+#[ignore = "judge: needs namespaces"]
 fn a_new_user_sees_the_path_and_hears_what_became_of_it() {
     let _alone = alone();
-    let Some(seen) = in_time("a path that is followed", followed) else { return };
-    println!("{:#}\n{:#}", seen.targets, seen.events);
+    let Some(found) = in_time("a path that is followed", followed) else { return };
+    println!("{:#}\n{:#}", found.targets, found.events);
     let free = |taken: u64| scenario().truth(PathDirection::Forward).capacity(1500).as_f64() - taken as f64 * 1e6;
     let near = |value: &Value, truth: f64| value.as_f64().is_some_and(|value| (value / truth - 1.0).abs() < NEAR);
-    let newest = &seen.targets["targets"][0]["newest"];
+    let newest = &found.targets["targets"][0]["newest"];
     assert!(near(&newest["least_round_trip"]["value"], 14e6), "{newest:#}");
     assert!(near(&newest["available"]["value"], free(TRAFFIC[0])), "{newest:#}");
-    for (late, notice) in &seen.notices {
+    for (late, notice) in &found.notices {
         println!("{:.0} s after the change: {notice}", late.as_secs_f64());
     }
-    let (late, last) = seen.notices.last().expect("a notice");
+    let (late, last) = found.notices.last().expect("a notice");
     assert!(names_a_queue(last), "no cause within {late:?}: {last:#}");
     assert!(near(&last["usual"], free(TRAFFIC[0])), "{last:#}");
     let [low, high] = ["low", "high"].map(|key| last[key].as_f64().unwrap_or(f64::NAN));
     let now = free(TRAFFIC.iter().sum());
     assert!(low <= now * (1.0 + NEAR) && high >= now * (1.0 - NEAR), "{now}: {last:#}");
     let since_ms = last["since_ms"].as_i64().expect("a time");
-    assert!((since_ms - seen.changed_ms).abs() < 60_000, "changed at {}: {last:#}", seen.changed_ms);
-    let mut events = seen.events["events"].as_array().into_iter().flatten();
+    assert!((since_ms - found.changed_ms).abs() < 60_000, "changed at {}: {last:#}", found.changed_ms);
+    let mut events = found.events["events"].as_array().into_iter().flatten();
     assert!(events.any(|event| event["kind"] == "change" && event["signal"] == "available"), "the page has it");
 }
 

@@ -3,7 +3,7 @@
 use super::machine::USUAL_BPS;
 use super::*;
 
-/// `docs/design/watch.md` asks for medians of three minutes where a queue shows, six where none does.
+/// `docs/design/watch.md` asks for medians of three minutes where a queue shows, of six else.
 #[test]
 fn an_alert_follows_a_halved_rate_within_minutes() {
     for (queue_us, most_s) in [(5_000, 180.0), (0, 360.0)] {
