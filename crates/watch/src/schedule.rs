@@ -14,6 +14,7 @@ mod planner;
 mod request;
 mod settings;
 mod target;
+mod turn;
 
 pub use admission::Backoff;
 pub use cadence::{Jitter, cadence};
@@ -25,3 +26,4 @@ pub use planner::{PathEvent, Planner};
 pub use request::NotQueued;
 pub use settings::{NightTest, TargetSettings};
 pub use target::{Forecast, TargetPlan};
+pub use turn::Turn;

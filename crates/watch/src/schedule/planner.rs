@@ -117,7 +117,12 @@ impl Planner {
         let ids: Vec<TargetId> = self.targets.keys().copied().collect();
         for id in ids {
             let Some(plan) = self.targets.get_mut(&id) else { continue };
-            let due = plan.due(now.boot, local, &mut self.jitter);
+            let mut due = plan.due(now.boot, local, &mut self.jitter);
+            let turn_in = plan.turn_in(now.wall);
+            if !turn_in.is_zero() && due.iter().any(|(kind, _)| kind.loads()) {
+                due.retain(|(kind, _)| !kind.loads());
+                retry(&mut self.retry_at, now.boot.after(turn_in));
+            }
             let link_time = if due.is_empty() { Duration::ZERO } else { self.link_time(id) };
             let mut waits = false;
             let is_held_up = self.held_up.remove(&id) && due.iter().any(|(kind, _)| kind.loads());
@@ -135,11 +140,11 @@ impl Planner {
                 // Routes that take longer than the time between them leave room for other jobs.
                 meets |= kind == JobKind::Route && is_held_up;
                 if meets || (kind.loads() && !free(&self.running, &self.targets, id, self.loading_jobs)) {
-                    self.retry_at = Some(now.boot.after(RETRY));
+                    retry(&mut self.retry_at, now.boot.after(RETRY));
                     continue;
                 }
                 let Some(plan) = self.targets.get_mut(&id) else { continue };
-                let next = self.jitter.around(plan.next_slice_in(link_time));
+                let next = plan.next_slice_in(link_time, now.wall, &mut self.jitter);
                 match plan.affordable(kind, why, now.boot, local.day) {
                     Ok(octets) => {
                         plan.planned(kind, why, now.boot, next);
@@ -152,11 +157,11 @@ impl Planner {
                         jobs.push(job);
                     }
                     // Somebody was told that it will begin: it waits for the next day.
-                    Err(Refused::ByDay) if why == Why::Asked => self.retry_at = Some(now.boot.after(RETRY)),
+                    Err(Refused::ByDay) if why == Why::Asked => retry(&mut self.retry_at, now.boot.after(RETRY)),
                     Err(Refused::ByDay) => plan.planned(kind, why, now.boot, next),
                     Err(Refused::ByMinute) => {
                         waits = true;
-                        self.retry_at = Some(now.boot.after(RETRY));
+                        retry(&mut self.retry_at, now.boot.after(RETRY));
                     }
                 }
             }
@@ -261,6 +266,11 @@ fn job(id: JobId, target: TargetId, plan: &TargetPlan, (kind, why): (JobKind, Wh
     let over_second = if kind == JobKind::Test { plan.capacity } else { plan.settings.over_second(plan.capacity) };
     let least = over_second.time_for(octets.count()).unwrap_or(LONGEST_JOB);
     Job { id, target, kind, why, octets, over_second, time: (least * 4).clamp(SHORTEST_JOB, LONGEST_JOB) }
+}
+
+/// Asks again then, or earlier.
+fn retry(retry_at: &mut Option<BootTime>, at: BootTime) {
+    *retry_at = Some(retry_at.map_or(at, |earlier| earlier.min(at)));
 }
 
 /// No running job loads the target's link or its host, and a worker is free.

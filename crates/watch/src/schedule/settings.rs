@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::hours::WeeklyHours;
 use super::job::Why;
+use super::turn::Turn;
 
 /// What the nightly test is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -38,8 +39,8 @@ pub struct TargetSettings {
     pub link: String,
     /// Targets of equal host are never loaded at the same time.
     pub host: String,
-    /// Phase of slices, as a share of the cadence: hosts that meet at a server take turns.
-    pub phase: Option<f64>,
+    /// Whatever loads the path begins in this turn: hosts that meet at a server have one each.
+    pub turn: Option<Turn>,
 }
 
 impl Default for TargetSettings {
@@ -53,7 +54,7 @@ impl Default for TargetSettings {
             test: NightTest::Full,
             link: String::new(),
             host: String::new(),
-            phase: None,
+            turn: None,
         }
     }
 }

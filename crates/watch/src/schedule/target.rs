@@ -12,7 +12,7 @@ use super::evidence::Incident;
 use super::job::{JobEnd, JobKind, Outcome, Why};
 use super::ledger::{Ledger, MinuteWindow};
 use super::settings::{NightTest, PULSE_OCTETS_PER_DAY, ROUTE_OCTETS_PER_DAY, TargetSettings};
-use crate::time::{BootTime, Local};
+use crate::time::{BootTime, Local, WallTime};
 
 /// Octets that a target will cost in a day without incidents, and how they come about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -85,7 +85,6 @@ struct Night {
 
 impl TargetPlan {
     pub(super) fn new(settings: TargetSettings, now: BootTime, jitter: &mut Jitter) -> Self {
-        let phase = settings.phase.unwrap_or_else(|| jitter.unit());
         Self {
             capacity: settings.first_capacity,
             measured: false,
@@ -96,7 +95,7 @@ impl TargetPlan {
             capacity_due: true,
             requested: Vec::new(),
             costs: BTreeMap::new(),
-            next_slice: now.after(FIRST_SLICE.mul_f64(1.0 + phase)),
+            next_slice: now.after(FIRST_SLICE.mul_f64(1.0 + jitter.unit())),
             next_route: now,
             next_capacity: now.after(WEEK),
             first_slices: 0,
@@ -314,15 +313,26 @@ impl TargetPlan {
         let slice = Octets::new(rounded(self.cost(JobKind::Slice).octets));
         // The weekly capacity comes out of the same share.
         let day = self.settings.share_of_day(self.capacity, Why::Cadence);
-        cadence(slice, self.capacity, self.settings.share, Octets::new(day / 100 * CADENCE_PERCENT), link_time)
+        let day = Octets::new(day / 100 * CADENCE_PERCENT);
+        let time = cadence(slice, self.capacity, self.settings.share, day, link_time);
+        self.settings.turn.map_or(time, |turn| turn.rounds(time))
     }
 
-    /// To the next slice. The first ones come soon: people wait for values, and no change can be
-    /// found before some are there. The budget is asked as for others.
-    pub(super) fn next_slice_in(&self, link_time: Duration) -> Duration {
+    /// To the next slice, with jitter. The first ones come soon: people wait for values, and no
+    /// change can be found before some are there. The budget is asked as for others.
+    pub(super) fn next_slice_in(&self, link_time: Duration, now: WallTime, jitter: &mut Jitter) -> Duration {
         let usual = self.cadence(link_time);
-        let are_cheap = usual <= FIRST_ARE_CHEAP;
-        if are_cheap && self.first_slices < FIRST_SLICES { usual.min(FIRST_CADENCE.max(2 * link_time)) } else { usual }
+        let is_first = usual <= FIRST_ARE_CHEAP && self.first_slices < FIRST_SLICES;
+        let time = if is_first { usual.min(FIRST_CADENCE.max(2 * link_time)) } else { usual };
+        match self.settings.turn {
+            Some(turn) => turn.after(time, now, jitter.unit()),
+            None => jitter.around(time),
+        }
+    }
+
+    /// Until what loads the path may begin: hosts that take turns leave each other's alone.
+    pub(super) fn turn_in(&self, now: WallTime) -> Duration {
+        self.settings.turn.map_or(Duration::ZERO, |turn| turn.wait(now))
     }
 
     pub(super) fn forecast(&self, link_time: Duration) -> Forecast {

@@ -478,4 +478,5 @@ fn another_assumed_capacity_counts_until_one_is_measured() {
     assert_eq!(assume(&mut world, 7), (BitRate::from_mbps(7), None));
 }
 
+mod hosts;
 mod turns;

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use narrows_units::{BitRate, Octets};
 use narrows_watch::alert::RuleTable;
-use narrows_watch::schedule::{NightTest, TargetSettings, WeeklyHours};
+use narrows_watch::schedule::{NightTest, TargetSettings, Turn, WeeklyHours};
 use serde::Deserialize;
 
 use super::Family;
@@ -116,7 +116,7 @@ impl Target {
         }
         let mut settings = self.budget.over(budget.clone()).settings()?;
         settings.link = self.link.unwrap_or_default();
-        settings.phase = self.phase.as_deref().map(phase).transpose()?;
+        settings.turn = self.phase.as_deref().map(turn).transpose()?;
         let via = self.via.as_deref().map(str::parse).transpose().map_err(|error| format!("via: {error}"))?;
         let target = |name: String, family: Family| super::Target {
             name,
@@ -153,11 +153,10 @@ fn per_day(text: &str) -> Result<Option<Octets>, String> {
 }
 
 /// `"1/2"`: the first of two that take turns.
-fn phase(text: &str) -> Result<f64, String> {
+fn turn(text: &str) -> Result<Turn, String> {
     let parse = || {
         let (place, of) = text.split_once('/')?;
-        let (place, of): (u32, u32) = (place.trim().parse().ok()?, of.trim().parse().ok()?);
-        (place >= 1 && place <= of).then(|| f64::from(place - 1) / f64::from(of))
+        Turn::new(place.trim().parse().ok()?, of.trim().parse().ok()?)
     };
     parse().ok_or_else(|| format!("phase: {text:?} is none; write \"1/2\" and \"2/2\" for two that take turns"))
 }

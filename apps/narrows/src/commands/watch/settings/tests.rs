@@ -1,5 +1,5 @@
 use narrows_units::{BitRate, Octets};
-use narrows_watch::schedule::NightTest;
+use narrows_watch::schedule::{NightTest, Turn};
 
 use super::*;
 
@@ -47,7 +47,7 @@ fn files_add_up_and_a_target_overrides() {
     let names: Vec<&str> = settings.targets.iter().map(|target| target.name.as_str()).collect();
     assert_eq!(names, ["office/4", "office/6", "b.example", "c.example"]);
     let (office, other) = (&settings.targets[0].budget, &settings.targets[2].budget);
-    assert!((office.share - 0.005).abs() < 1e-12 && office.phase == Some(0.5));
+    assert!((office.share - 0.005).abs() < 1e-12 && office.turn == Turn::new(2, 2));
     assert_eq!((office.first_capacity, office.test), (BitRate::from_mbps(10), NightTest::Light));
     assert!((other.share - 0.02).abs() < 1e-12 && other.per_day.is_none(), "the later file outweighs");
     assert_eq!(settings.rules[0].clear_for, 3);
@@ -70,6 +70,7 @@ fn what_is_wrong_is_named_with_its_file() {
         ("[[alert]]\nname = \"a\"\nwhen = \"speed < 3\"", &["\"a\"", "when", "speed"]),
         ("[[alert]]\nname = \"a\"\nwhen = \"route_changed\"\nclear = \"> 3\"", &["\"a\"", "clear"]),
         ("[[alert]]\nname = \"a\"\nwhen = \"route_changed\"\nnotify = [\"ops\"]", &["\"a\"", "ops"]),
+        ("[[target]]\nhost = \"x\"\nphase = \"1/1\"", &["\"x\"", "phase", "1/2"]),
         ("[[target]", &["1.toml", "line 1"]),
     ] {
         let fault = merged(&files(&[text]), &[]).expect_err(text).to_string();
