@@ -31,7 +31,8 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
-use narrows_store::{Options, Store};
+use narrows_store::{Options, Retention, Store};
+use narrows_units::Octets;
 use narrows_web::{Live, Server};
 
 use self::channels::Channels;
@@ -102,7 +103,8 @@ pub(crate) fn run(args: &WatchArgs) -> Result<Exit, Failure> {
     let printed = Lines::new(Form::wanted(args.json, args.influx), zone.clone());
     let server = args.pages.bind()?;
     let page_links = server.as_ref().map(Server::links);
-    let store = open_store(args)?;
+    let retention = Retention { max_size: settings.max_size.map(Octets::count), ..Retention::default() };
+    let store = open_store(args, retention)?;
     let writer = store.as_ref().map(Store::writer);
     let (live, posts) = Live::new();
     let channels = Channels::start(&settings.channels, args.config.as_deref(), (writer.as_ref(), &live), page_links)?;
@@ -146,7 +148,7 @@ impl WatchArgs {
 
 /// The file that was asked for; pages, a collector and a configuration have one without being
 /// asked.
-fn open_store(args: &WatchArgs) -> Result<Option<Store>, Failure> {
+fn open_store(args: &WatchArgs, retention: Retention) -> Result<Option<Store>, Failure> {
     let wanted = args.config.is_some() || args.pages.listen.is_some() || args.otlp.is_some();
     let usual = wanted.then(|| PathBuf::from(STORE));
     let Some(path) = args.store.clone().or(usual) else { return Ok(None) };
@@ -154,7 +156,7 @@ fn open_store(args: &WatchArgs) -> Result<Option<Store>, Failure> {
         let made = std::fs::create_dir_all(folder);
         made.map_err(|error| Failure::host(format!("{}: {error}", folder.display())))?;
     }
-    let opened = Store::open(&path, Options::new(clocks::now().wall));
+    let opened = Store::open(&path, Options { retention, ..Options::new(clocks::now().wall) });
     opened.map(Some).map_err(|error| Failure::host(format!("{}: {error}", path.display())))
 }
 

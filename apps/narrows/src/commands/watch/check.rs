@@ -28,6 +28,9 @@ pub(super) fn text(settings: &Settings) -> String {
         let who = if rule.notify.is_empty() { "nobody; it is on the pages".to_owned() } else { rule.notify.join(", ") };
         parts.push(format!("alert {}: tells {who}\n", rule.name));
     }
+    if let Some(size) = settings.max_size {
+        parts.push(format!("store: at most {size}; then the oldest round trips go first\n"));
+    }
     parts.push(format!(
         "targets: {}; all send {} a day as forecast, never more than {}\n",
         settings.targets.len(),
@@ -95,6 +98,8 @@ office (192.0.2.1, port 8620 of narrows serve)
         let text = text(&settings);
         assert!(text.starts_with(expected), "{text}");
         assert!(text.contains("a slice every 6 min"), "{text}");
-        assert!(text.ends_with("never more than 4 GB\n"), "{text}");
+        assert!(text.ends_with("never more than 4 GB\n") && !text.contains("store:"), "{text}");
+        settings.max_size = Some(Octets::new(2_000_000_000));
+        assert!(super::text(&settings).contains("\nstore: at most 2 GB; "));
     }
 }

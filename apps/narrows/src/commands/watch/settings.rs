@@ -1,7 +1,7 @@
 //! `watch.toml` and `watch.d/*.toml` beside it: what to follow, at what cost, and whom to tell.
 //!
 //! The files are read in order; each adds targets, alerts and channels, and a later `[budget]`
-//! outweighs an earlier one key by key. A key that nobody knows is refused.
+//! outweighs an earlier one key by key, as does `[store]`. A key that nobody knows is refused.
 
 mod file;
 #[cfg(test)]
@@ -13,6 +13,7 @@ use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
 use narrows_net::via::Via;
+use narrows_units::Octets;
 use narrows_watch::alert::Rule;
 use narrows_watch::schedule::TargetSettings;
 
@@ -27,6 +28,8 @@ pub(crate) struct Settings {
     pub(crate) rules: Vec<Rule>,
     /// `[channel.NAME]`, for whoever sends notices.
     pub(crate) channels: toml::Table,
+    /// The store may become so large; its time limits hold all the same.
+    pub(crate) max_size: Option<Octets>,
 }
 
 /// One target.
@@ -129,13 +132,15 @@ fn paths(config: &Path) -> Result<Vec<PathBuf>, Failure> {
 fn merged(files: &[(PathBuf, String)], hosts: &[String]) -> Result<Settings, Fault> {
     let mut parsed = Vec::new();
     let mut budget = Budget::default();
+    let mut max_size = None;
     for (path, text) in files {
         let fault = |text: String| Fault { path: path.clone(), text };
         let file: File = toml::from_str(text).map_err(|error| fault(place(text, &error)))?;
         budget = file.budget.clone().over(budget);
+        max_size = file.store.max_size().map_err(fault)?.or(max_size);
         parsed.push((path, file));
     }
-    let mut settings = Settings { targets: Vec::new(), rules: Vec::new(), channels: toml::Table::new() };
+    let mut settings = Settings { targets: Vec::new(), rules: Vec::new(), channels: toml::Table::new(), max_size };
     let mut names = BTreeSet::new();
     for (path, file) in parsed {
         let fault = |text: String| Fault { path: path.clone(), text };

@@ -14,6 +14,7 @@ use super::Family;
 #[serde(deny_unknown_fields, default)]
 pub(super) struct File {
     pub(super) budget: Budget,
+    pub(super) store: Store,
     pub(super) target: Vec<Target>,
     pub(super) alert: Vec<RuleTable>,
     pub(super) channel: toml::Table,
@@ -29,6 +30,13 @@ pub(super) struct Budget {
     night: Option<String>,
     test: Option<NightTest>,
     first_capacity: Option<String>,
+}
+
+/// `[store]`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct Store {
+    max_size: Option<String>,
 }
 
 /// `[[target]]`.
@@ -81,6 +89,16 @@ impl Budget {
             test: self.test.unwrap_or_default(),
             ..usual
         })
+    }
+}
+
+impl Store {
+    pub(super) fn max_size(&self) -> Result<Option<Octets>, String> {
+        let Some(text) = &self.max_size else { return Ok(None) };
+        let size: Octets = text.parse().map_err(|error| format!("store.max_size: {error}"))?;
+        let is_enough = size.count() >= LEAST_STORE;
+        let least = || format!("store.max_size: {text:?} holds next to nothing; at least {}", Octets::new(LEAST_STORE));
+        if is_enough { Ok(Some(size)) } else { Err(least()) }
     }
 }
 
@@ -163,3 +181,6 @@ fn turn(text: &str) -> Result<Turn, String> {
 
 /// When most networks are at rest.
 const NIGHT: &str = "02:00-05:00";
+
+/// Octets of a store that keeps round trips for some days.
+const LEAST_STORE: u64 = 10_000_000;

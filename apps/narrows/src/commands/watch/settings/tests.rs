@@ -37,6 +37,8 @@ fn files_add_up_and_a_target_overrides() {
     let second = r#"
         [budget]
         per_day = "auto"
+        [store]
+        max_size = "2 GB"
         [[target]]
         host = "b.example"
         [channel.ops]
@@ -51,18 +53,24 @@ fn files_add_up_and_a_target_overrides() {
     assert_eq!((office.first_capacity, office.test), (BitRate::from_mbps(10), NightTest::Light));
     assert!((other.share - 0.02).abs() < 1e-12 && other.per_day.is_none(), "the later file outweighs");
     assert_eq!(settings.rules[0].clear_for, 3);
+    assert_eq!(settings.max_size, Some(Octets::new(2_000_000_000)));
     assert_eq!(settings.channels["ops"]["kind"].as_str(), Some("webhook"));
     let fixed = merged(&files(&["[budget]\nper_day = \"1 GB\"\n[[target]]\nhost = \"x\""]), &[]).unwrap();
     assert_eq!(fixed.targets[0].budget.per_day, Some(Octets::new(1_000_000_000)));
+    assert_eq!(fixed.max_size, None);
 }
 
 #[test]
 fn what_is_wrong_is_named_with_its_file() {
     for (text, words) in [
         ("[[target]]\nhost = \"x\"\ncolour = 1", &["1.toml", "line 3", "colour"][..]),
+        ("[store]\nmax_size = \"2 MB\"", &["1.toml", "store.max_size", "10 MB"]),
+        ("[store]\nmax_size = \"much\"", &["store.max_size", "much"]),
+        ("[store]\nsize = \"2 GB\"", &["1.toml", "line 2", "size"]),
         ("[buget]", &["1.toml", "buget"]),
         ("[[target]]\nname = \"x\"", &["1.toml", "host"]),
         ("[[target]]\nhost = \"x\"\nphase = \"3/2\"", &["\"x\"", "phase"]),
+        ("[[target]]\nhost = \"x\"\nphase = \"1/1\"", &["\"x\"", "phase", "1/2"]),
         ("[[target]]\nhost = \"x\"\nvia = \"smoke\"", &["via", "smoke"]),
         ("[budget]\nshare = \"1\"\n[[target]]\nhost = \"x\"", &["budget.share"]),
         ("[budget]\nnight = \"9\"\n[[target]]\nhost = \"x\"", &["budget.night"]),
@@ -70,7 +78,6 @@ fn what_is_wrong_is_named_with_its_file() {
         ("[[alert]]\nname = \"a\"\nwhen = \"speed < 3\"", &["\"a\"", "when", "speed"]),
         ("[[alert]]\nname = \"a\"\nwhen = \"route_changed\"\nclear = \"> 3\"", &["\"a\"", "clear"]),
         ("[[alert]]\nname = \"a\"\nwhen = \"route_changed\"\nnotify = [\"ops\"]", &["\"a\"", "ops"]),
-        ("[[target]]\nhost = \"x\"\nphase = \"1/1\"", &["\"x\"", "phase", "1/2"]),
         ("[[target]", &["1.toml", "line 1"]),
     ] {
         let fault = merged(&files(&[text]), &[]).expect_err(text).to_string();
