@@ -57,6 +57,17 @@ pub struct HostState {
     pub invalid_timing: Option<f64>,
 }
 
+impl HostState {
+    /// Values that are measured meanwhile are this host's, not the path's.
+    pub fn is_busy(&self) -> bool {
+        let above = |value: Option<f64>, limit: f64| value.is_some_and(|value| value > limit);
+        above(self.steal, STEAL)
+            || above(self.pressure, PRESSURE)
+            || self.softirq_drops.is_some_and(|drops| drops > 0)
+            || above(self.invalid_timing, INVALID_TIMING)
+    }
+}
+
 /// The counters of this host's own interface, without what we sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OwnTraffic {
@@ -168,3 +179,7 @@ pub struct Evidence {
     /// What was sent to find out.
     pub spent: Octets,
 }
+
+const STEAL: f64 = 0.05;
+const PRESSURE: f64 = 0.2;
+const INVALID_TIMING: f64 = 0.2;

@@ -28,13 +28,7 @@ const RULES: [Rule; 7] =
     [host_busy, own_traffic, shared_segment, fact_first, capacity_alone, queueing_at_a_hop, loss_without_queueing];
 
 fn host_busy(evidence: &Evidence) -> Option<Cause> {
-    let host = &evidence.host;
-    let above = |value: Option<f64>, limit: f64| value.is_some_and(|value| value > limit);
-    let busy = above(host.steal, STEAL)
-        || above(host.pressure, PRESSURE)
-        || host.softirq_drops.is_some_and(|drops| drops > 0)
-        || above(host.invalid_timing, INVALID_TIMING);
-    busy.then_some(Cause::HostBusy)
+    evidence.host.is_busy().then_some(Cause::HostBusy)
 }
 
 /// The host's own traffic rose by most of what the available rate fell.
@@ -146,10 +140,6 @@ fn interval(evidence: &Evidence) -> Interval {
 const fn is_rate(signal: Signal) -> bool {
     matches!(signal, Signal::AvailableForward | Signal::AvailableReverse | Signal::Capacity)
 }
-
-const STEAL: f64 = 0.05;
-const PRESSURE: f64 = 0.2;
-const INVALID_TIMING: f64 = 0.2;
 
 /// Own traffic explains a change if it makes up this share of it.
 const OWN_SHARE: f64 = 0.7;

@@ -16,6 +16,8 @@ pub(super) struct Host {
     last: Option<(BootTime, CounterReading)>,
     minutes: VecDeque<Minute>,
     bursts: VecDeque<(WallTime, u64)>,
+    /// Measurements that ended, and whether this host's timing spoiled them.
+    timings: VecDeque<(WallTime, bool)>,
 }
 
 #[derive(Debug, Clone)]
@@ -31,6 +33,17 @@ impl Host {
     #[cfg(test)]
     pub(super) fn unread() -> Self {
         Self { last: Some((BootTime::from_millis(u64::MAX), CounterReading::now(None))), ..Self::default() }
+    }
+
+    /// One that is never read, and busy in the last of ten minutes.
+    #[cfg(test)]
+    pub(super) fn made_busy() -> Self {
+        let minute = |number: i64| Minute {
+            at: WallTime::from_millis(number * 60_000),
+            state: HostState { steal: Some(if number == 9 { 0.5 } else { 0.0 }), ..HostState::default() },
+            octets: BTreeMap::new(),
+        };
+        Self { minutes: (0..10).map(minute).collect(), ..Self::unread() }
     }
 
     /// Reads this host, if the last reading is old enough.
@@ -49,7 +62,7 @@ impl Host {
             steal: grown.steal_ratio,
             pressure: pressure(&read("/proc/pressure/cpu")),
             softirq_drops: grown.counted.backlog_drops,
-            invalid_timing: None,
+            invalid_timing: self.invalid_timing(now.wall.before(LATELY)),
         };
         self.minutes.push_back(Minute { at: now.wall, state, octets: octets(&read("/proc/thread-self/net/dev")) });
         if self.minutes.len() > REMEMBERED {
@@ -65,17 +78,26 @@ impl Host {
         }
     }
 
+    /// A measurement ended, whose timing this host kept or spoiled.
+    pub(super) fn timed(&mut self, at: WallTime, is_invalid: bool) {
+        self.timings.push_back((at, is_invalid));
+        if self.timings.len() > 10 * REMEMBERED {
+            self.timings.pop_front();
+        }
+    }
+
     /// The clock was set.
     pub(super) fn clock_stepped(&mut self, step: ClockStep) {
-        step.shift(
-            self.minutes.iter_mut().map(|minute| &mut minute.at).chain(self.bursts.iter_mut().map(|(at, _)| at)),
-        );
+        let minutes = self.minutes.iter_mut().map(|minute| &mut minute.at);
+        let bursts = self.bursts.iter_mut().map(|(at, _)| at);
+        let timings = self.timings.iter_mut().map(|(at, _)| at);
+        step.shift(minutes.chain(bursts).chain(timings));
     }
 
     /// Values that are measured now are this host's, not the path's.
     pub(super) fn is_busy(&self) -> bool {
-        let steal = self.minutes.back().and_then(|minute| minute.state.steal);
-        steal.is_some_and(|steal| steal > STEAL && self.is_unusual(steal, |state| state.steal))
+        let Some(last) = self.minutes.back() else { return false };
+        self.worst(&[last], last.state.invalid_timing).is_busy()
     }
 
     /// A virtual machine may lose a share of its time always. What is so every minute is in all
@@ -94,16 +116,36 @@ impl Host {
     /// How it did around a change: the worst of each, as far as that is unusual.
     pub(super) fn state(&self, around: Interval) -> HostState {
         let near = |minute: &&Minute| minute.at.after(EVERY) >= around.low && around.high.after(2 * EVERY) >= minute.at;
+        let near: Vec<&Minute> = self.minutes.iter().filter(near).collect();
+        self.worst(&near, self.invalid_timing(around.low.before(EVERY)))
+    }
+
+    /// The worst of some minutes, as far as that is unusual.
+    fn worst(&self, minutes: &[&Minute], invalid_timing: Option<f64>) -> HostState {
         let most = |of: fn(&HostState) -> Option<f64>| {
-            let worst = self.minutes.iter().filter(near).filter_map(|minute| of(&minute.state)).reduce(f64::max);
+            let worst = minutes.iter().filter_map(|minute| of(&minute.state)).reduce(f64::max);
             worst.map(|share| if self.is_unusual(share, of) { share } else { 0.0 })
         };
         HostState {
             steal: most(|state| state.steal),
             pressure: most(|state| state.pressure),
-            softirq_drops: self.minutes.iter().filter(near).filter_map(|minute| minute.state.softirq_drops).max(),
-            invalid_timing: None,
+            softirq_drops: most(|state| state.softirq_drops.map(|drops| drops as f64)).map(rounded),
+            invalid_timing,
         }
+    }
+
+    /// The share of the measurements since then that this host's timing spoiled, as far as it is
+    /// unusual. Hosts stand still now and then: one is no share.
+    fn invalid_timing(&self, since: WallTime) -> Option<f64> {
+        let share = |is_wanted: &dyn Fn(WallTime) -> bool| {
+            let (mut all, mut invalid) = (0, 0);
+            for (_, is_invalid) in self.timings.iter().filter(|(at, _)| is_wanted(*at)) {
+                (all, invalid) = (all + 1, invalid + u32::from(*is_invalid));
+            }
+            (all > 0).then(|| if invalid > 1 { f64::from(invalid) / f64::from(all) } else { 0.0 })
+        };
+        let usual = share(&|at| at < since).unwrap_or(0.0);
+        share(&|at| at >= since).map(|share| if share > UNUSUAL * usual { share } else { 0.0 })
     }
 
     /// What it sent and received over an interface before a change and since, our jobs left out.
@@ -143,8 +185,8 @@ fn octets(text: &str) -> BTreeMap<String, u64> {
 
 const EVERY: Duration = Duration::from_secs(60);
 const REMEMBERED: usize = 30;
-/// As in the rule that names a busy host.
-const STEAL: f64 = 0.05;
+/// Measurements of this time say how timing is now: a target has two or more in it, as a rule.
+const LATELY: Duration = Duration::from_secs(300);
 /// So many times what this host usually has is not usual (ours: minutes of one load differ less).
 const UNUSUAL: f64 = 2.0;
 
@@ -176,6 +218,64 @@ mod tests {
         host.minutes.push_back(minute(9, 0.3));
         assert!(host.is_busy());
         assert_eq!(host.state(last).steal, Some(0.3));
+    }
+
+    #[test]
+    fn each_sign_of_a_busy_host_counts_where_it_is_unusual() {
+        let at = |number: i64| WallTime::from_millis(number * 60_000);
+        let calm =
+            HostState { steal: Some(0.0), pressure: Some(0.05), softirq_drops: Some(0), invalid_timing: Some(0.0) };
+        let last = Interval { low: at(9), high: at(9) };
+        for (busy, usual) in [
+            (HostState { steal: Some(0.2), ..calm }, HostState { steal: Some(0.15), ..calm }),
+            (HostState { pressure: Some(0.6), ..calm }, HostState { pressure: Some(0.4), ..calm }),
+            (HostState { softirq_drops: Some(9), ..calm }, HostState { softirq_drops: Some(7), ..calm }),
+            (HostState { invalid_timing: Some(0.5), ..calm }, HostState { invalid_timing: Some(0.0), ..calm }),
+        ] {
+            let with = |before: HostState, now: HostState| {
+                let mut host = Host::default();
+                let minute = |number| Minute { at: at(number), state: before, octets: BTreeMap::new() };
+                host.minutes.extend((0..9).map(minute));
+                host.minutes.push_back(Minute { state: now, ..minute(9) });
+                host
+            };
+            assert!(with(calm, busy).is_busy(), "{busy:?}");
+            assert!(!with(calm, calm).is_busy() && !with(usual, usual).is_busy(), "{usual:?}");
+            if busy.invalid_timing == calm.invalid_timing {
+                assert!(!with(usual, busy).is_busy(), "{busy:?} after {usual:?}");
+                assert!(with(calm, busy).state(last).is_busy() && !with(usual, busy).state(last).is_busy());
+            }
+        }
+    }
+
+    /// What is measured says how well this host kept time: four slices, then five of which two were
+    /// spoiled.
+    #[test]
+    fn measurements_say_how_this_host_kept_time() {
+        let at = |second: i64| WallTime::from_millis(second * 1000);
+        let around = Interval { low: at(1000), high: at(1100) };
+        let measured = |before: &[bool], since: &[bool]| {
+            let mut host = Host::default();
+            (0..).zip(before).for_each(|(step, invalid)| host.timed(at(500 + step * 60), *invalid));
+            (0..).zip(since).for_each(|(step, invalid)| host.timed(at(1000 + step * 60), *invalid));
+            host
+        };
+        let spoiled = measured(&[false; 4], &[true, false, true, false, false]);
+        assert_eq!(spoiled.state(around).invalid_timing, Some(0.4));
+        assert!(spoiled.state(around).is_busy());
+        // One is chance, and what is always so is usual.
+        for (before, since) in [
+            (&[false; 4][..], &[true, false, false, false][..]),
+            (&[true, false, true, false], &[true, false, true, false]),
+        ] {
+            assert_eq!(measured(before, since).state(around).invalid_timing, Some(0.0));
+        }
+        assert_eq!(measured(&[false; 4], &[]).state(around).invalid_timing, None, "nothing was measured");
+        // The next minute of this host says so of values that are measured then.
+        let mut host = spoiled;
+        host.look(Moment { boot: BootTime::from_millis(0), wall: at(1250) });
+        assert_eq!(host.minutes.back().unwrap().state.invalid_timing, Some(0.4));
+        assert!(host.is_busy());
     }
 
     #[test]

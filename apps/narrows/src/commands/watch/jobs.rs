@@ -1,6 +1,7 @@
 //! Carries jobs out, by the same calls as the commands that are run by hand.
 
 mod bucket;
+mod timing;
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -13,7 +14,7 @@ use narrows_methods as methods;
 use narrows_methods::job::JobReport;
 use narrows_net::client::SocketWorld;
 use narrows_net::via::Via;
-use narrows_probe::{BoundKind, Budget, Caveat, Entry, Order, Outcome as Answer, RawParams, World};
+use narrows_probe::{BoundKind, Budget, Entry, Order, Outcome as Answer, RawParams, World};
 use narrows_report::{Document, Target as Named};
 use narrows_store::records::Basis;
 use narrows_units::{BitRate, Direction, Metric};
@@ -54,7 +55,7 @@ pub(super) struct Level {
     pub(super) low: f64,
     pub(super) high: f64,
     pub(super) claim: Claim,
-    /// This host did not keep time for most of it.
+    /// This host did not keep time, so that little of the measurement could be used.
     pub(super) host_busy: bool,
 }
 
@@ -74,6 +75,11 @@ pub(super) struct Done {
 }
 
 impl Done {
+    /// Whether this host's timing spoiled it; nothing where timing is not judged.
+    pub(super) fn has_invalid_timing(&self) -> Option<bool> {
+        (!self.values.is_empty()).then(|| self.values.iter().any(|value| value.host_busy))
+    }
+
     /// Nothing is known of it yet.
     pub(super) const fn of(work: Work) -> Self {
         Self {
@@ -356,13 +362,7 @@ fn outcome_of(entry: &Entry) -> Outcome {
 
 /// What an entry says of a signal; one without a number says that it is inconclusive.
 fn value(entry: &Entry, signal: Signal, basis: Basis) -> Option<Level> {
-    let stalled = |caveats: &[Caveat]| {
-        let samples = &entry.outcome.details().samples;
-        let kept: u64 = samples.kept.values().sum();
-        let rejected: u64 = samples.rejected.values().sum();
-        caveats.contains(&Caveat::HostStall) && rejected > kept
-    };
-    let host_busy = stalled(entry.outcome.caveats());
+    let host_busy = timing::is_invalid(entry);
     let nothing = Level { signal, basis, value: 0.0, low: 0.0, high: 0.0, claim: Claim::Inconclusive, host_busy };
     match &entry.outcome {
         Answer::Estimated(estimate) => {

@@ -18,6 +18,11 @@ use super::Engine;
 impl Engine {
     /// Whether a fact or a signal is another now.
     pub(super) fn observe(&mut self, id: TargetId, observation: Observation, at: WallTime, now: Moment) -> bool {
+        let is_of_pulses = matches!(observation, Observation::PulseMinute(_) | Observation::PulseBlock(_));
+        // What a busy host loses or delays is not the path's doing. Readings say so themselves.
+        if is_of_pulses && self.host.is_busy() {
+            return false;
+        }
         let Some(subject) = self.subjects.get_mut(&id) else { return false };
         let Some(finding) = subject.monitor.observe(at, observation) else { return false };
         let is_change = !matches!(finding, Finding::Suspicion);

@@ -7,7 +7,7 @@ use narrows_notify::NoticeBody;
 use narrows_store::records::Event;
 use narrows_store::{Options, Store};
 use narrows_units::BitRate;
-use narrows_watch::detect::{Change, Side};
+use narrows_watch::detect::{Change, PulseMinute, Side};
 use narrows_watch::schedule::PathEvent;
 use narrows_watch::{Reading, Signal, WallTime};
 use narrows_web::Live;
@@ -91,6 +91,8 @@ fn engine(settings: Settings, keep: Box<dyn Keep>, now: Moment) -> (Engine, Ends
     let zone = Zone::fixed(0);
     let lines = Lines::unread(zone.clone());
     let mut engine = Engine::new(settings, zone, lines, (keep, Box::new(Nobody)), threads, stopped(now));
+    // Whatever runs beside the test is no part of it.
+    engine.host = Host::unread();
     for (id, number) in engine.subjects.keys().copied().collect::<Vec<_>>().into_iter().zip(1_u8..) {
         engine.take(Message::Resolved(id, vec![[127, 0, 0, number].into()]), now);
     }
@@ -381,4 +383,21 @@ fn doors_that_take_turns_are_told_twice_an_hour() {
         "{text}"
     );
     assert_eq!(engine.planner.capacity(a), None, "the door that is left may lead to another path");
+}
+
+/// A host that does not run loses pulses, and the path does not.
+#[test]
+fn pulses_beside_a_busy_host_tell_of_no_loss() {
+    let found = |host: Host| {
+        let (mut engine, _ends) = engine(narrow(&["a.example"]), Box::new(Recorder::default()), at(0));
+        engine.host = host;
+        let id = *engine.subjects.keys().next().unwrap();
+        (1..200).any(|minute| {
+            let now = at(minute * 60);
+            let pulses = PulseMinute { at: now.wall, sent: 60, lost: if minute > 100 { 30 } else { 0 } };
+            engine.observe(id, Observation::PulseMinute(pulses), now.wall, now)
+        })
+    };
+    assert!(found(Host::unread()));
+    assert!(!found(Host::made_busy()));
 }
