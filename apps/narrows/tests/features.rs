@@ -34,7 +34,7 @@ fn without_tls_watch_sends_nothing_in_clear() {
     let mail = file("mail.toml", &format!("[channel.ops]\n{mail}"));
     let store = common::text(&folder.path().join("watch.db")).to_owned();
     for settings in [&hook, &mail] {
-        run(&["watch", "127.0.0.1", "--config", settings, "--store", &store]).refused(2, ADD);
+        run(&["watch", "127.0.0.1", "--config", settings, "--store", &store, "--listen", "none"]).refused(2, ADD);
         run(&["watch", "127.0.0.1", "--config", settings, "--check"]).refused(2, ADD);
     }
     let tls = file("web.yml", "tls_server_config:\n  cert_file: a.pem\n  key_file: b.pem\n");

@@ -26,6 +26,8 @@ mod settings;
 mod stored;
 mod subject;
 
+use std::fs::DirBuilder;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, mpsc};
@@ -34,6 +36,7 @@ use std::time::Duration;
 use narrows_store::{Options, Retention, Store};
 use narrows_units::Octets;
 use narrows_web::{Live, Server};
+use uuid::Uuid;
 
 use self::channels::Channels;
 use self::engine::{Engine, Reload};
@@ -50,8 +53,9 @@ use crate::{interrupt, output};
 /// minute or less often: all of it stays below 1 % of the path. Hosts that run `narrows serve` give
 /// rates; others give round trips, loss, routes and a capacity.
 ///
-/// Each new value is a line; on a terminal, each host has one. Ctrl-C ends it. With --config,
-/// SIGHUP reads the settings again.
+/// Each new value is a line; on a terminal, each host has one. A page in the browser shows more:
+/// its address is said at the start. Ctrl-C ends it. With --config, SIGHUP reads the settings
+/// again.
 #[derive(Debug, clap::Args)]
 pub(crate) struct WatchArgs {
     /// Hosts to follow, with the usual settings, beside those of --config
@@ -61,8 +65,9 @@ pub(crate) struct WatchArgs {
     /// watch.d/*.toml
     #[arg(long = "config", id = "settings", value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Keep everything in this file, which `narrows history` reads; a configuration, pages or a
-    /// collector without it use /var/lib/narrows/watch.db, and hosts alone keep nothing
+    /// Keep everything in this file, which `narrows history` reads; --config, --listen ADDRESS and
+    /// --otlp without it use /var/lib/narrows/watch.db. With hosts alone nothing is kept for longer
+    /// than the page is there
     #[arg(long, value_name = "FILE")]
     store: Option<PathBuf>,
     #[command(flatten)]
@@ -103,8 +108,10 @@ pub(crate) fn run(args: &WatchArgs) -> Result<Exit, Failure> {
     let printed = Lines::new(Form::wanted(args.json, args.influx), zone.clone());
     let server = args.pages.bind()?;
     let page_links = server.as_ref().map(Server::links);
+    let page = page_links.as_ref().map(pages::address);
+    let place = args.place(server.is_some())?;
     let retention = Retention { max_size: settings.max_size.map(Octets::count), ..Retention::default() };
-    let store = open_store(args, retention)?;
+    let store = place.as_ref().map(|place| place.open(retention)).transpose()?;
     let writer = store.as_ref().map(Store::writer);
     let (live, posts) = Live::new();
     let channels = Channels::start(&settings.channels, args.config.as_deref(), (writer.as_ref(), &live), page_links)?;
@@ -127,6 +134,9 @@ pub(crate) fn run(args: &WatchArgs) -> Result<Exit, Failure> {
     let mut engine = Engine::start(settings, zone, printed, (keep, Box::new(channels)), (&sender, stop))?;
     let reload = args.reload()?;
     live.ready();
+    if let Some(page) = page {
+        output::complain(&format!("the page is at {page}"));
+    }
     engine.run(&messages, args.duration, reload.as_ref(), stop);
     stop.store(true, Ordering::Relaxed);
     drop(pages);
@@ -135,6 +145,18 @@ pub(crate) fn run(args: &WatchArgs) -> Result<Exit, Failure> {
 }
 
 impl WatchArgs {
+    /// The file that was asked for; pages that were asked for, a collector and a configuration have
+    /// one without being asked, and other pages have one until the end.
+    fn place(&self, has_page: bool) -> Result<Option<Place>, Failure> {
+        let usual = self.config.is_some() || self.pages.is_asked() || self.otlp.is_some();
+        match (&self.store, usual, has_page) {
+            (Some(path), ..) => Ok(Some(Place::File(path.clone()))),
+            (None, true, _) => Ok(Some(Place::File(PathBuf::from(STORE)))),
+            (None, false, true) => Place::scratch().map(Some),
+            (None, false, false) => Ok(None),
+        }
+    }
+
     /// SIGHUP reads the settings again, where there is a file; else it ends the program, as usual.
     fn reload(&self) -> Result<Option<Reload>, Failure> {
         let Some(config) = self.config.clone() else { return Ok(None) };
@@ -146,18 +168,45 @@ impl WatchArgs {
     }
 }
 
-/// The file that was asked for; pages, a collector and a configuration have one without being
-/// asked.
-fn open_store(args: &WatchArgs, retention: Retention) -> Result<Option<Store>, Failure> {
-    let wanted = args.config.is_some() || args.pages.listen.is_some() || args.otlp.is_some();
-    let usual = wanted.then(|| PathBuf::from(STORE));
-    let Some(path) = args.store.clone().or(usual) else { return Ok(None) };
-    if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
-        let made = std::fs::create_dir_all(folder);
-        made.map_err(|error| Failure::host(format!("{}: {error}", folder.display())))?;
+/// Where the store is.
+#[derive(Debug)]
+enum Place {
+    File(PathBuf),
+    /// Pages need a store, and nobody asked for one: it is gone when this is dropped.
+    Scratch(PathBuf),
+}
+
+impl Place {
+    /// A folder that nobody else can read.
+    fn scratch() -> Result<Self, Failure> {
+        let folder = std::env::temp_dir().join(format!("narrows-watch-{}", Uuid::now_v7()));
+        let made = DirBuilder::new().mode(0o700).create(&folder);
+        let why = |error| format!("{}: {error}; the page needs it, --listen none does without", folder.display());
+        made.map_err(|error| Failure::host(why(error)))?;
+        Ok(Self::Scratch(folder))
     }
-    let opened = Store::open(&path, Options { retention, ..Options::new(clocks::now().wall) });
-    opened.map(Some).map_err(|error| Failure::host(format!("{}: {error}", path.display())))
+
+    fn open(&self, retention: Retention) -> Result<Store, Failure> {
+        let path = match self {
+            Self::File(path) => path.clone(),
+            Self::Scratch(folder) => folder.join("watch.db"),
+        };
+        if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+            let made = std::fs::create_dir_all(folder);
+            made.map_err(|error| Failure::host(format!("{}: {error}", folder.display())))?;
+        }
+        let opened = Store::open(&path, Options { retention, ..Options::new(clocks::now().wall) });
+        opened.map_err(|error| Failure::host(format!("{}: {error}", path.display())))
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        if let Self::Scratch(folder) = self {
+            // The system clears such folders too.
+            let _ = std::fs::remove_dir_all(folder);
+        }
+    }
 }
 
 /// Where the packaged service keeps its file.

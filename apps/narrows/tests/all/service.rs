@@ -59,6 +59,7 @@ fn a_watching_service_reloads_and_says_how_it_is() {
     let settings = common::file(&folder, "watch.toml", &target("one"));
     let store = folder.path().join("watch.db");
     let mut program = narrows(["watch", "--config", common::text(&settings), "--store", common::text(&store)]);
+    program.args(["--listen", "none"]);
     program.env("NOTIFY_SOCKET", &notices).env("WATCHDOG_USEC", "3000000");
     let mut watch = Running::start(&mut program);
     wait_for("READY=1");

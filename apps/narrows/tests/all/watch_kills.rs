@@ -88,7 +88,7 @@ fn kills(count: u32, seed: u64, life: impl Fn(u32) -> Life) -> Left {
         // s.
         let seconds = from_s * f64::powf(until_s / from_s, random.next_unit());
         let arguments = ["watch", "--config", text(&settings), "--store", text(&store), "--json"];
-        let running = Running::start(narrows(arguments).env("TZ", "UTC"));
+        let running = Running::start(narrows(arguments).args(["--listen", "none"]).env("TZ", "UTC"));
         std::thread::sleep(Duration::from_secs_f64(seconds));
         running.signal(UnixSignal::SIGKILL);
         let ended = running.end();

@@ -1,7 +1,8 @@
 //! The web side: a thread that serves pages, and one that takes what people post.
 
-use std::net::SocketAddr;
+use std::net::{AddrParseError, IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
+use std::str::FromStr;
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
 use std::thread;
@@ -9,19 +10,21 @@ use std::thread;
 use narrows_store::records::Event;
 use narrows_store::{Reader, Writer};
 use narrows_watch::alert::Silence;
-use narrows_web::{Accepted, Live, Order, Post, Refusal, ServeError, Server, Settings, WebConfigError};
+use narrows_web::{Accepted, Links, Live, Order, Post, Refusal, ServeError, Server, Settings, WebConfigError};
 use tokio::sync::{mpsc, oneshot};
 
 use super::engine::Message;
 use super::events;
 use crate::exit::Failure;
+use crate::output;
 
 /// Where to serve, and to whom.
 #[derive(Debug, Clone, clap::Args)]
 pub(super) struct PagesArgs {
-    /// Serve pages, the API and /metrics at this address, such as 127.0.0.1:8621
+    /// Serve pages, the API and /metrics at this address, or "none" for no page [default:
+    /// 127.0.0.1:8621, where that port is free]
     #[arg(long, value_name = "ADDRESS")]
-    pub(super) listen: Option<SocketAddr>,
+    listen: Option<Listen>,
     /// TLS and users for the pages, in the format of Prometheus exporters
     #[arg(long = "web.config.file", id = "web-config", value_name = "FILE", requires = "listen")]
     web_config: Option<PathBuf>,
@@ -33,14 +36,39 @@ pub(super) struct PagesArgs {
     host_names: Vec<String>,
 }
 
+/// What `--listen` says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Listen {
+    Nowhere,
+    At(SocketAddr),
+}
+
+impl FromStr for Listen {
+    type Err = AddrParseError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        if text == "none" { Ok(Self::Nowhere) } else { text.parse().map(Self::At) }
+    }
+}
+
 /// Pages are served while it is there. A timer that looks for the end would be most of what idle
 /// pages cost.
 pub(super) struct Serving(#[expect(dead_code, reason = "its end is the message")] oneshot::Sender<()>);
 
 impl PagesArgs {
-    /// Binds the address; refuses one that others could use unasked.
+    /// Somebody named an address.
+    pub(super) const fn is_asked(&self) -> bool {
+        matches!(self.listen, Some(Listen::At(_)))
+    }
+
+    /// Binds the address; refuses one that others could use unasked. Where nobody named one and the
+    /// usual one is taken, there are no pages.
     pub(super) fn bind(&self) -> Result<Option<Server>, Failure> {
-        let Some(listen) = self.listen else { return Ok(None) };
+        let listen = match self.listen {
+            Some(Listen::Nowhere) => return Ok(None),
+            Some(Listen::At(address)) => address,
+            None => USUAL,
+        };
         let settings = Settings {
             hosts: self.host_names.clone(),
             web_config: self.web_config.clone(),
@@ -48,7 +76,15 @@ impl PagesArgs {
             credentials: std::env::var_os("CREDENTIALS_DIRECTORY").map(PathBuf::from),
             ..Settings::local(listen)
         };
-        Server::bind(settings).map(Some).map_err(|error| match error {
+        let error = match Server::bind(settings) {
+            Ok(server) => return Ok(Some(server)),
+            Err(error) => error,
+        };
+        if !self.is_asked() && matches!(error, ServeError::Listen { .. }) {
+            output::complain(&format!("no page: {error}; --listen gives it another address"));
+            return Ok(None);
+        }
+        Err(match error {
             ServeError::Listen { .. } | ServeError::Random(_) => Failure::host(error.to_string()),
             ServeError::WebConfig { error: WebConfigError::WithoutTls, .. } => Failure::lacking(&error, "tls"),
             ServeError::Exposed(_) if cfg!(not(feature = "tls")) => {
@@ -57,6 +93,15 @@ impl PagesArgs {
             _ => Failure::usage(error.to_string()),
         })
     }
+}
+
+/// Where the packaged service has its pages, and everybody looks for them.
+const USUAL: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8621);
+
+/// The address that a browser opens.
+pub(super) fn address(links: &Links) -> String {
+    // The overview is the folder of its targets.
+    links.target("").trim_end_matches("target/").to_owned()
 }
 
 /// Serves until what is returned is dropped.
@@ -115,5 +160,28 @@ fn carry_out(order: Order, writer: &Writer) -> Result<Accepted, Refusal> {
             writer.event(&mut event).map_err(unavailable)?;
             Ok(Accepted { text: "the note is among the events".to_owned() })
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_asked_for_or_none_is() {
+        let args = |listen: Option<&str>| PagesArgs {
+            listen: listen.map(|text| text.parse().unwrap()),
+            web_config: None,
+            token_file: None,
+            host_names: Vec::new(),
+        };
+        assert!(args(None).listen.is_none() && !args(None).is_asked());
+        assert!(args(Some("none")).bind().unwrap().is_none() && !args(Some("none")).is_asked());
+        let asked = args(Some("127.0.0.1:0"));
+        let server = asked.bind().unwrap().unwrap();
+        assert_eq!(address(&server.links()), format!("http://{}/", server.address()));
+        let taken = args(Some(&server.address().to_string()));
+        assert!(taken.is_asked() && taken.bind().unwrap_err().text.contains("cannot listen"));
+        assert!("no".parse::<Listen>().is_err());
     }
 }
