@@ -1,7 +1,9 @@
 //! One measurement that loads a link at a time, over all programs of this host: a lock per link.
 //!
-//! A link is the interface that packets leave by and the router that takes them. Loopback is none.
+//! A link is the interface that packets leave by and the router that takes them, or what settings
+//! give a name. Loopback is none, unless it has a name.
 
+use std::collections::BTreeSet;
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, Read, Seek, Write};
 use std::net::{IpAddr, ToSocketAddrs};
@@ -18,11 +20,11 @@ use crate::exit::{Exit, Failure};
 use crate::interrupt;
 use crate::progress::Progress;
 
-/// The link is ours until this is dropped; `None` inside where there is no link, or no place for a
+/// The link is ours until this is dropped; nothing inside where there is no link, or no place for a
 /// lock.
 #[derive(Debug)]
 pub(crate) struct LinkLock {
-    _file: Option<Flock<File>>,
+    _files: Vec<Flock<File>>,
 }
 
 /// Somebody else loads the link.
@@ -35,19 +37,22 @@ const BY_HAND: Duration = Duration::from_secs(10);
 const EVERY: Duration = Duration::from_millis(100);
 
 impl LinkLock {
-    /// Takes the link towards `peer`, if nobody has it now.
-    pub(crate) fn now(peer: IpAddr) -> Result<Self, Holder> {
-        let Some(egress) = Egress::towards(peer).filter(Egress::is_a_link) else { return Ok(Self { _file: None }) };
-        let name = name(&egress, namespace().as_deref());
-        for folder in folders() {
-            if prepare(&folder).is_ok()
-                && let Some(taken) = taken(&folder.join(&name))
-            {
-                return taken;
-            }
+    /// Takes the links towards all of `peers` and the one of that name, if nobody has any of them
+    /// now. An empty name is none.
+    pub(crate) fn now(peers: &[IpAddr], link: &str) -> Result<Self, Holder> {
+        let space = namespace();
+        let egress = peers.iter().filter_map(|peer| Egress::towards(*peer)).filter(Egress::is_a_link);
+        let mut names: BTreeSet<String> = egress.map(|egress| name(&egress, space.as_deref())).collect();
+        if !link.is_empty() {
+            names.insert(named(link));
         }
-        // A host without a place for locks measures all the same.
-        Ok(Self { _file: None })
+        // All processes take them in one order, so that one of those that want the same gets all.
+        let files = names.iter().filter_map(|name| {
+            let taken = |folder: PathBuf| prepare(&folder).ok().and_then(|()| taken(&folder.join(name)));
+            // A host without a place for locks measures all the same.
+            folders().into_iter().find_map(taken)
+        });
+        files.collect::<Result<Vec<_>, _>>().map(|files| Self { _files: files })
     }
 
     /// The same for a command that was run by hand: it waits, and says for whom. A name that does
@@ -55,11 +60,11 @@ impl LinkLock {
     pub(crate) fn by_hand(host: &str, progress: &Progress) -> Result<Self, Failure> {
         let bare = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(host);
         let address = (bare, 0).to_socket_addrs().ok().and_then(|mut all| all.next());
-        let Some(peer) = address.map(|address| address.ip()) else { return Ok(Self { _file: None }) };
+        let Some(peer) = address.map(|address| address.ip()) else { return Ok(Self { _files: Vec::new() }) };
         let stop = interrupt::flag()?;
         let deadline_ns = clock::now_ns() + clock::nanos(BY_HAND);
         loop {
-            let holder = match Self::now(peer) {
+            let holder = match Self::now(&[peer], "") {
                 Ok(lock) => return Ok(lock),
                 Err(holder) => holder,
             };
@@ -89,13 +94,13 @@ impl Holder {
 }
 
 /// `None`: no file can be had there.
-fn taken(path: &Path) -> Option<Result<LinkLock, Holder>> {
+fn taken(path: &Path) -> Option<Result<Flock<File>, Holder>> {
     let file = open(path).ok()?;
     match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
         Ok(mut file) => {
             // Who holds it is told to those who wait; the lock itself does not need it.
             let _ = write_pid(&mut file);
-            Some(Ok(LinkLock { _file: Some(file) }))
+            Some(Ok(file))
         }
         Err((mut file, Errno::EWOULDBLOCK)) => {
             let mut text = String::new();
@@ -151,6 +156,15 @@ fn name(egress: &Egress, namespace: Option<&str>) -> String {
     format!("link-{}-{hop}{space}.lock", egress.interface)
 }
 
+/// A name of the settings means the same link in all namespaces.
+fn named(link: &str) -> String {
+    let octet = |octet: u8| match octet {
+        b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'_' => char::from(octet).to_string(),
+        other => format!("%{other:02X}"),
+    };
+    format!("link-named-{}.lock", link.bytes().map(octet).collect::<String>())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -169,10 +183,17 @@ mod tests {
     }
 
     #[test]
-    fn loopback_needs_no_lock() {
-        let one = LinkLock::now([127, 0, 0, 1].into()).unwrap();
-        assert!(matches!(one, LinkLock { _file: None }));
-        assert!(LinkLock::now([127, 0, 0, 1].into()).is_ok());
+    fn loopback_needs_no_lock_unless_it_has_a_name() {
+        let peer = [127, 0, 0, 1].into();
+        let LinkLock { _files: files } = LinkLock::now(&[peer], "").unwrap();
+        assert!(files.is_empty());
+        assert!(LinkLock::now(&[peer], "").is_ok());
+        let link = format!("test {}", std::process::id());
+        let first = LinkLock::now(&[peer], &link).unwrap();
+        assert_eq!(LinkLock::now(&[], &link).unwrap_err(), Holder(Some(std::process::id())));
+        drop(first);
+        assert!(LinkLock::now(&[], &link).is_ok());
+        assert_eq!(named("a/b c"), "link-named-a%2Fb%20c.lock");
     }
 
     #[test]

@@ -11,11 +11,11 @@ use std::process::Command;
 use common::{Running, narrows};
 
 /// Three namespaces of this test alone, in a row; gone when dropped.
-struct Hosts(String);
+pub(crate) struct Hosts(String);
 
 impl Hosts {
     /// `test`: another letter for each that runs beside.
-    fn new(test: char) -> Self {
+    pub(crate) fn new(test: char) -> Self {
         let hosts = Self(format!("nf{}{test}", std::process::id()));
         let [near, router, far] = ["n", "r", "f"].map(|name| hosts.name(name));
         for name in [&near, &router, &far] {
@@ -45,7 +45,7 @@ impl Hosts {
         ip(&["-n", &self.name("n"), "link", "set", "v1a", "gso_max_segs", "1"]);
     }
 
-    fn name(&self, which: &str) -> String {
+    pub(crate) fn name(&self, which: &str) -> String {
         format!("{}{which}", self.0)
     }
 
@@ -57,12 +57,12 @@ impl Hosts {
     }
 
     /// The program on the near host.
-    fn run(&self, arguments: &[&str]) -> common::ProgramResult {
+    pub(crate) fn run(&self, arguments: &[&str]) -> common::ProgramResult {
         self.start("n", arguments).end()
     }
 
     /// The program on a host.
-    fn start(&self, host: &str, arguments: &[&str]) -> Running {
+    pub(crate) fn start(&self, host: &str, arguments: &[&str]) -> Running {
         let mut command = narrows(["no arguments of its own"]);
         let program = PathBuf::from(command.get_program());
         let environment: Vec<_> =
@@ -98,7 +98,7 @@ fn call(program: &str, arguments: &[&str]) {
     assert!(done.status.success(), "{program} {arguments:?}: {}", String::from_utf8_lossy(&done.stderr));
 }
 
-const FAR: &str = "10.9.2.2";
+pub(crate) const FAR: &str = "10.9.2.2";
 
 #[test]
 #[ignore = "lab: needs namespaces"]

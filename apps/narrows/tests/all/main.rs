@@ -36,6 +36,7 @@ mod iperf3_lab;
 mod lab;
 mod lab_command;
 mod leased;
+mod links;
 mod passive;
 mod passive_lab;
 mod pasted;

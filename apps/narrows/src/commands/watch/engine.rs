@@ -291,12 +291,14 @@ impl Engine {
     /// Hands a job out. It is booked already, and the booking is on disk before anything is sent.
     fn begin(&mut self, job: Job, now: Moment) {
         let work = self.subjects.get_mut(&job.target).and_then(|subject| subject.work(job));
-        let Some(work) = work else {
+        let Some(mut work) = work else {
             // Only targets with an address have a plan.
             let nothing = JobEnd { octets: Some(Octets::new(0)), outcome: Outcome::Void };
             self.planner.ended(job.id, now.boot, nothing);
             return;
         };
+        let link = &work.target.budget.link;
+        work.link_peers.extend(self.subjects.values().filter_map(|subject| subject.address_on(link)));
         self.save_plan(job.target);
         let run = Run {
             id: Uuid::now_v7(),

@@ -37,6 +37,9 @@ pub(super) struct Work {
     pub(super) job: Job,
     pub(super) target: Target,
     pub(super) address: IpAddr,
+    /// This address, and those of all targets whose link has the same name: commands that are run
+    /// by hand know links by their interfaces, and not by names.
+    pub(super) link_peers: Vec<IpAddr>,
     /// The capacity, once it was measured.
     pub(super) capacity: Option<BitRate>,
     /// Octets of a token bucket in the forward direction, where the capacity showed one.
@@ -108,7 +111,8 @@ pub(super) fn run(work: &Mutex<Receiver<Work>>, done: impl Fn(Done) -> bool, sto
 
 fn carry_out(work: Work, stop: &Arc<AtomicBool>) -> Done {
     let mut done = Done::of(work);
-    let lock = if done.work.job.kind.loads() { LinkLock::now(done.work.address).map(Some) } else { Ok(None) };
+    let (peers, link) = (&done.work.link_peers, &done.work.target.budget.link);
+    let lock = if done.work.job.kind.loads() { LinkLock::now(peers, link).map(Some) } else { Ok(None) };
     let _lock = match lock {
         Ok(lock) => lock,
         Err(holder) => {

@@ -104,6 +104,11 @@ impl Subject {
         self.readings.contains_key(&signal) && self.monitor.learning(signal).is_some()
     }
 
+    /// Its address, if its link has this name.
+    pub(super) fn address_on(&self, link: &str) -> Option<IpAddr> {
+        self.address.filter(|_| !link.is_empty() && self.target.budget.link == link)
+    }
+
     /// As the schedule needs them.
     pub(super) fn settings(&self) -> TargetSettings {
         let host = self.address.map_or_else(String::new, |address| address.to_string());
@@ -144,6 +149,7 @@ impl Subject {
             job,
             target: self.target.clone(),
             address: self.address?,
+            link_peers: Vec::from_iter(self.address),
             capacity: self.capacity,
             bucket: self.bucket,
             direction: if reverse { Direction::Reverse } else { Direction::Forward },

@@ -401,3 +401,24 @@ fn pulses_beside_a_busy_host_tell_of_no_loss() {
     assert!(found(Host::unread()));
     assert!(!found(Host::made_busy()));
 }
+
+/// Commands that are run by hand know no names: a job on a link with a name has the interfaces of
+/// all that go over it.
+#[test]
+fn a_job_on_a_link_with_a_name_knows_all_that_share_it() {
+    let mut settings = narrow(&["a.example", "b.example", "c.example"]);
+    for target in &mut settings.targets[..2] {
+        target.budget.link = "dsl".to_owned();
+    }
+    let (mut engine, ends) = engine(settings, Box::new(Recorder::default()), at(0));
+    engine.look(at(0));
+    let mut peers = BTreeMap::new();
+    for work in ends.jobs.try_iter() {
+        let hosts: std::collections::BTreeSet<IpAddr> = work.link_peers.iter().copied().collect();
+        peers.insert(work.target.host, hosts);
+    }
+    let hosts = |numbers: &[u8]| numbers.iter().map(|number| IpAddr::from([127, 0, 0, *number])).collect();
+    assert_eq!(peers["a.example"], hosts(&[1, 2]));
+    assert_eq!(peers["b.example"], hosts(&[1, 2]));
+    assert_eq!(peers["c.example"], hosts(&[3]));
+}
