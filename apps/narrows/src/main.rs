@@ -30,6 +30,7 @@ mod record;
 mod remote;
 mod screen;
 mod service;
+mod sparing;
 mod status;
 mod stream;
 

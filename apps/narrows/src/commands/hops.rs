@@ -18,7 +18,7 @@ use narrows_probe::{Method, Order, RawParams};
 use narrows_report::hops::{HopsDocument, HopsRequest, Pipe};
 use narrows_report::{Note, Problem, ReportFile, Target};
 use narrows_trace::{Recorder, Setting, WorldKind};
-use narrows_units::{Direction, Metric};
+use narrows_units::{BitRate, Direction, Metric};
 
 use self::args::Form;
 pub(crate) use self::args::HopsArgs;
@@ -28,6 +28,7 @@ use crate::exit::{Exit, Failure};
 use crate::link::LinkLock;
 use crate::progress::Progress;
 use crate::record::FileWriter;
+use crate::sparing::Sparing;
 use crate::{environment, interrupt, output};
 
 /// Wait for names that are still looked up when the measurement is over.
@@ -49,7 +50,7 @@ pub(crate) fn run(args: &HopsArgs) -> Result<Exit, Failure> {
     args.files.check()?;
     let progress = Progress::start(args.progress(), announced(args, method, &params, None))?;
     let _link = LinkLock::by_hand(&args.host, &progress).map_err(|failure| progress.failed(failure))?;
-    let ended = measure(args, method, &params, &progress).map_err(|failure| progress.failed(failure))?;
+    let ended = measure(args, (method, &params), None, &progress).map_err(|failure| progress.failed(failure))?;
     let mut document = ended.document;
     if interrupt::flag()?.load(Ordering::Relaxed) {
         document.notes.push(Note { id: "interrupted", text: "interrupted: this is what was known by then".to_owned() });
@@ -86,13 +87,13 @@ struct Alone {
 /// What `narrows hops HOST` would print with this budget, whose server is at `port` if there is
 /// one; nothing is printed, and the link is the caller's already.
 #[cfg(feature = "watch")]
-pub(crate) fn of_host(host: &str, port: u16, budget: &str) -> Result<HopsDocument, Failure> {
+pub(crate) fn of_host((host, port): (&str, u16), budget: &str, over_second: BitRate) -> Result<HopsDocument, Failure> {
     let port = port.to_string();
     let words = ["hops", host, "--server-port", &port, "--budget", budget, "--quiet", "--no-dns", "--json"];
     let alone = <Alone as clap::Parser>::try_parse_from(words).map_err(|error| Failure::usage(error.to_string()))?;
     let args = alone.args;
     let (method, params) = args.chosen()?;
-    let ended = measure(&args, method, &params, &Progress::new(true))?;
+    let ended = measure(&args, (method, &params), Some(over_second), &Progress::new(true))?;
     let mut document = ended.document;
     document.conclude();
     ended.failure.map_or(Ok(document), Err)
@@ -134,8 +135,8 @@ fn announced(args: &HopsArgs, method: &dyn Method, params: &RawParams, address: 
 
 fn measure(
     args: &HopsArgs,
-    method: &'static dyn Method,
-    params: &RawParams,
+    (method, params): (&'static dyn Method, &RawParams),
+    over_second: Option<BitRate>,
     progress: &Progress,
 ) -> Result<RunResult, Failure> {
     let info = method.info();
@@ -160,7 +161,11 @@ fn measure(
     let order = Order { metric: info.metric, method: info.name, params: &run_params, budget, estimator };
     let teller = Rc::clone(&board);
     let mut tell = |latest: &narrows_probe::Latest| teller.borrow_mut().tell(latest);
-    let (measured, mut failure) = match narrows_probe::watch(&mut world, order, &mut tell) {
+    let ended = match over_second {
+        Some(rate) => narrows_probe::watch(&mut Sparing::new(&mut world, rate), order, &mut tell),
+        None => narrows_probe::watch(&mut world, order, &mut tell),
+    };
+    let (measured, mut failure) = match ended {
         Ok(measured) => (measured, None),
         Err(broken) => (broken.measured, Some(connect::failure(&broken.fault))),
     };

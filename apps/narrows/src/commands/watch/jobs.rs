@@ -1,6 +1,8 @@
 //! Carries jobs out, by the same calls as the commands that are run by hand.
 
 mod bucket;
+#[cfg(test)]
+mod seconds;
 mod timing;
 
 use std::net::IpAddr;
@@ -30,6 +32,7 @@ use crate::key::Key;
 use crate::link::LinkLock;
 use crate::progress::Progress;
 use crate::remote::Remote;
+use crate::sparing::Sparing;
 
 /// A job, and what is known of its target.
 #[derive(Debug, Clone)]
@@ -302,7 +305,7 @@ fn measured<W: World<Fault = narrows_net::Error>>(
     let budget = Budget { octets: budget.octets.min(octets), ..budget };
     let facts = world.facts();
     let order = Order { metric, method: method.info().name, params, budget, estimator };
-    let measured = match narrows_probe::run(world, order) {
+    let measured = match narrows_probe::run(&mut Sparing::new(world, done.work.job.over_second), order) {
         Ok(measured) => measured,
         Err(broken) => {
             let failure = crate::connect::failure(&broken.fault);
@@ -327,7 +330,8 @@ fn hops(done: &mut Done) -> Result<Outcome, Stopped> {
     let work = &done.work;
     let port = work.target.port.unwrap_or(narrows_wire::DEFAULT_PORT);
     let limits = format!("{} octets, {} s", work.job.octets.count(), work.job.time.as_secs());
-    let document = crate::commands::hops::of_host(&work.address.to_string(), port, &limits)
+    let host = work.address.to_string();
+    let document = crate::commands::hops::of_host((&host, port), &limits, work.job.over_second)
         .map_err(|failure| Stopped { outcome: Outcome::Void, octets: None, text: failure.text })?;
     done.octets = Some(document.cost.octets);
     done.document = serde_json::from_str(&document.json()).ok();
