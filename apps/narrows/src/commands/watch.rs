@@ -105,11 +105,12 @@ pub(crate) fn run(args: &WatchArgs) -> Result<Exit, Failure> {
     }
     let stop = interrupt::flag()?;
     let zone = clocks::local_zone();
-    let printed = Lines::new(Form::wanted(args.json, args.influx), zone.clone());
     let server = args.pages.bind()?;
     let page_links = server.as_ref().map(Server::links);
     let page = page_links.as_ref().map(pages::address);
     let place = args.place(server.is_some())?;
+    let fleeting = matches!(place, Some(Place::Scratch(_)));
+    let printed = Lines::new(Form::wanted(args.json, args.influx), zone.clone()).fleeting(fleeting);
     let retention = Retention { max_size: settings.max_size.map(Octets::count), ..Retention::default() };
     let store = place.as_ref().map(|place| place.open(retention)).transpose()?;
     let writer = store.as_ref().map(Store::writer);

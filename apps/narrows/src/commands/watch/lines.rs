@@ -50,6 +50,8 @@ pub(super) struct Lines {
     rows: BTreeMap<TargetId, (String, BTreeMap<Signal, Reading>)>,
     /// Lines that wait until so many rows are on disk.
     held: VecDeque<(u64, String)>,
+    /// Nothing is kept after the end: no line waits for a disk.
+    fleeting: bool,
     /// A value was shown.
     any: bool,
     closed: bool,
@@ -57,7 +59,14 @@ pub(super) struct Lines {
 
 impl Lines {
     pub(super) const fn new(form: Form, zone: Zone) -> Self {
-        Self { form, zone, rows: BTreeMap::new(), held: VecDeque::new(), any: false, closed: false }
+        Self { form, zone, rows: BTreeMap::new(), held: VecDeque::new(), fleeting: false, any: false, closed: false }
+    }
+
+    /// Programs need not wait until what they read is on disk, where it goes at the end.
+    #[must_use]
+    pub(super) const fn fleeting(mut self, fleeting: bool) -> Self {
+        self.fleeting = fleeting;
+        self
     }
 
     /// Nobody reads them.
@@ -93,7 +102,7 @@ impl Lines {
             Form::Plain => format!("{} {target}: {}\n", self.clock(reading.at), value_text(signal, reading)),
             Form::Terminal(_) => return self.paint(None),
         };
-        if matches!(self.form, Form::Plain) {
+        if self.fleeting || matches!(self.form, Form::Plain) {
             return self.put(&line);
         }
         self.held.push_back((on_disk.handed, line));
@@ -272,5 +281,7 @@ mod tests {
         assert_eq!(value(&mut lines, 0, 0), 0, "without a store nothing waits");
         let mut people = Lines { form: Form::Plain, ..Lines::unread(Zone::fixed(0)) };
         assert_eq!(value(&mut people, 3, 2), 0);
+        let mut fleeting = Lines::unread(Zone::fixed(0)).fleeting(true);
+        assert_eq!(value(&mut fleeting, 3, 2), 0);
     }
 }
