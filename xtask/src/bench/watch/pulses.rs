@@ -19,9 +19,11 @@ use crate::bench::program::nap;
 use crate::shell::now;
 
 const READERS: u8 = 200;
-const REQUESTS: u32 = 10_000;
+/// Three times the design's, so that there are more pulses meanwhile.
+const REQUESTS: u32 = 30_000;
 const CLIENTS: u8 = 4;
-const PORT: u16 = 33_434;
+/// Traces of routes go to another one.
+const PORT: u16 = 34_434;
 const QUIET: Duration = Duration::from_secs(30);
 
 /// The rows of the table; `store` is that of a year.
