@@ -39,6 +39,8 @@ pub(crate) struct Input<'a> {
     pub(crate) reservations: &'a [Reservation],
     /// When a kind last succeeded over a pair.
     pub(crate) succeeded: &'a BTreeMap<(String, Name, Name), i64>,
+    /// Kinds and pairs whose last run of the day was skipped.
+    pub(crate) skipped: &'a BTreeSet<(String, Name, Name)>,
     /// Each path of the fleet is traced every day: one without a route will soon have one.
     pub(crate) traces_all: bool,
 }
@@ -193,11 +195,14 @@ impl Input<'_> {
         let rest = LENGTH.saturating_sub(from.since(stamp(self.begin_ms)));
         for (number, want) in wants.iter().enumerate() {
             let kind = want.command.words()[0].clone();
-            let succeeded = self.succeeded.get(&(kind, want.source.clone(), want.target.clone())).copied().map(stamp);
+            let work = (kind, want.source.clone(), want.target.clone());
+            let succeeded = self.succeeded.get(&work).copied().map(stamp);
+            let skipped = self.skipped.contains(&work);
             let has = has.get(&number).map_or(&[][..], Vec::as_slice);
             for (earliest, latest) in windows(want.every, succeeded, from, rest) {
                 if !has.iter().any(|at| (earliest..latest).contains(at)) {
-                    requests.push(room.request(want, requests.len() as u64, (earliest, latest), succeeded));
+                    let request = room.request(want, requests.len() as u64, (earliest, latest), succeeded);
+                    requests.push(Request { skipped, ..request });
                     of.push(number);
                 }
             }

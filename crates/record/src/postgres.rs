@@ -195,6 +195,10 @@ impl crate::Record for Record {
         ask!(self, client => questions::succeeded(&client, kind))
     }
 
+    async fn skipped(&self, kind: &str, since_ms: i64) -> Result<Vec<(Name, Name)>> {
+        ask!(self, client => questions::skipped(&client, kind, since_ms))
+    }
+
     async fn reserve(&self, spans: &[Reservation]) -> Result<()> {
         transact!(self, tables => plans::reserve(&tables, spans))
     }

@@ -78,6 +78,9 @@ pub trait Record: Send + Sync {
     /// When a run of this kind last succeeded over each pair of agent and target.
     async fn succeeded(&self, kind: &str) -> Result<Vec<(Name, Name, i64)>>;
 
+    /// Pairs with a run of this kind since then that was skipped, and none that succeeded after it.
+    async fn skipped(&self, kind: &str, since_ms: i64) -> Result<Vec<(Name, Name)>>;
+
     /// Reserves spans, all or none. [`crate::Error::Reserved`]: the one that is in the way.
     async fn reserve(&self, spans: &[Reservation]) -> Result<()>;
 

@@ -163,6 +163,11 @@ impl crate::Record for Record {
         self.read(move |tables| questions::succeeded(tables, &kind)).await
     }
 
+    async fn skipped(&self, kind: &str, since_ms: i64) -> Result<Vec<(Name, Name)>> {
+        let kind = kind.to_owned();
+        self.read(move |tables| questions::skipped(tables, &kind, since_ms)).await
+    }
+
     async fn reserve(&self, spans: &[Reservation]) -> Result<()> {
         let spans = spans.to_vec();
         self.write(move |tables| plans::reserve(tables, &spans)).await

@@ -42,6 +42,7 @@ pub(crate) struct Ground {
     pub(crate) capacity: BTreeMap<(Name, Name), BitRate>,
     pub(crate) reservations: Vec<Reservation>,
     pub(crate) succeeded: BTreeMap<(String, Name, Name), i64>,
+    pub(crate) skipped: BTreeSet<(String, Name, Name)>,
 }
 
 impl Hub {
@@ -75,11 +76,14 @@ impl Hub {
         let latest = self.record.latest(Metric::IpCapacity, now - CAPACITY_MS).await?;
         let capacity =
             latest.into_iter().filter_map(|one| Some(((one.source, one.target), BitRate::from_bps_f64(one.high)?)));
-        let mut succeeded = BTreeMap::new();
+        let (mut succeeded, mut skipped) = (BTreeMap::new(), BTreeSet::new());
         let kinds: BTreeSet<&str> = fleet.tests.iter().map(|test| test.command.words()[0].as_str()).collect();
         for kind in kinds {
             for (source, target, at) in self.record.succeeded(kind).await? {
                 succeeded.insert((kind.to_owned(), source, target), at);
+            }
+            for (source, target) in self.record.skipped(kind, now - DAY_MS).await? {
+                skipped.insert((kind.to_owned(), source, target));
             }
         }
         Ok(Ground {
@@ -94,6 +98,7 @@ impl Hub {
             before,
             found,
             succeeded,
+            skipped,
         })
     }
 
@@ -136,6 +141,7 @@ impl Ground {
             placed,
             reservations,
             succeeded: &self.succeeded,
+            skipped: &self.skipped,
             traces_all: self.members.len() <= MOST_DAILY + 1,
         }
     }

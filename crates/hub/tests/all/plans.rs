@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use narrows_bus::Bus;
 use narrows_fleet::keys::{Key, Resource};
-use narrows_fleet::message::{Order, Plan, Signed};
+use narrows_fleet::message::{Exit, Order, Plan, Run, Signed};
 use narrows_hub::Error;
 use narrows_units::Metric;
 
@@ -179,6 +179,23 @@ async fn loads_of_paths_that_nobody_traced_come_one_after_the_other() {
     assert_eq!(world.ingest().await, 2);
     world.hub.locate().await.unwrap();
     assert_eq!(order("e", "f").await, 30_000);
+}
+
+/// The access link of c has octets for one of two runs a day.
+#[tokio::test]
+async fn what_was_skipped_comes_first() {
+    let toml = "[sites.x]\nhosts = [\"c\"]\naccess = { down = \"1 Gbit/s\", up = \"1 Gbit/s\", budget = \"20 MB/day\" }\n\
+                [[test]]\npairs = [[\"a\", \"c\"], [\"b\", \"c\"]]\nrun = \"throughput -t 10 -b 10M\"\nevery = \"24 h\"\n";
+    for skipped in [0, 1] {
+        let world = World::new().await;
+        let mut agents = world.fleet(["a", "b", "c"]).await;
+        let run = agents[skipped].run(&name("c"), "throughput", Metric::TcpAchievableSingle, 0.0, BEGIN);
+        agents[skipped].publish(&Run { exit: Exit::Skipped, values: Vec::new(), ..run }).await;
+        assert_eq!(world.ingest().await, 1);
+        world.apply(toml).await;
+        let planned = [agents[0].plan().await.runs.len(), agents[1].plan().await.runs.len()];
+        assert_eq!((planned[skipped], planned[1 - skipped]), (1, 0));
+    }
 }
 
 #[tokio::test]

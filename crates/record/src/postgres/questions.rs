@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use deadpool_postgres::GenericClient;
 use narrows_fleet::keys::Name;
-use narrows_fleet::message::{Direction, Hop, Run, Value};
+use narrows_fleet::message::{Direction, Exit, Hop, Run, Value};
 use narrows_units::Metric;
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
@@ -192,4 +192,16 @@ pub(super) async fn succeeded(on: &impl GenericClient, kind: &str) -> Work<Vec<(
     );
     let read = |row: &Row| Ok((codes::name(row.get(0))?, codes::name(row.get(1))?, row.get(2)));
     Ok(query(on, &sql, &[&kind]).await?.iter().map(read).collect::<Result<_>>()?)
+}
+
+pub(super) async fn skipped(on: &impl GenericClient, kind: &str, since_ms: i64) -> Work<Vec<(Name, Name)>> {
+    let sql = format!(
+        "select source, target from run join pair on pair.id = run.pair
+            left join succeeded on succeeded.pair = run.pair and succeeded.kind = run.kind
+            where run.kind = $1 and run.exit = $2 and run.id >= $3 and began_ms > coalesce(succeeded.at_ms, 0)
+            group by source, target {BY_NAMES}"
+    );
+    let read = |row: &Row| Ok((codes::name(row.get(0))?, codes::name(row.get(1))?));
+    let rows = query(on, &sql, &[&kind, &codes::of_exit(Exit::Skipped), &id_at(since_ms)]).await?;
+    Ok(rows.iter().map(read).collect::<Result<_>>()?)
 }

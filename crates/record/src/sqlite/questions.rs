@@ -1,7 +1,7 @@
 //! Questions whose answer is a list, or one run.
 
 use narrows_fleet::keys::Name;
-use narrows_fleet::message::{Direction, Run, Value};
+use narrows_fleet::message::{Direction, Exit, Run, Value};
 use narrows_units::Metric;
 use rusqlite::{OptionalExtension, Row, Transaction, params};
 use uuid::Uuid;
@@ -136,4 +136,15 @@ pub(super) fn succeeded(tables: &Transaction<'_>, kind: &str) -> Result<Vec<(Nam
         Ok((codes::name(&row.get::<_, String>(0)?)?, codes::name(&row.get::<_, String>(1)?)?, row.get(2)?))
     };
     tables.prepare_cached(sql)?.query_and_then([kind], read)?.collect()
+}
+
+pub(super) fn skipped(tables: &Transaction<'_>, kind: &str, since_ms: i64) -> Result<Vec<(Name, Name)>> {
+    let sql = "select distinct source, target from run join pair on pair.id = run.pair
+        left join succeeded on succeeded.pair = run.pair and succeeded.kind = run.kind
+        where run.kind = ?1 and run.exit = ?2 and run.id >= ?3 and began_ms > coalesce(succeeded.at_ms, 0)
+        order by source, target";
+    let read = |row: &Row<'_>| Ok((codes::name(&row.get::<_, String>(0)?)?, codes::name(&row.get::<_, String>(1)?)?));
+    let since = id_at(since_ms);
+    let about = params![kind, codes::of_exit(Exit::Skipped), since.as_bytes()];
+    tables.prepare_cached(sql)?.query_and_then(about, read)?.collect()
 }

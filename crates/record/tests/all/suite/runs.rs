@@ -151,7 +151,14 @@ pub(super) async fn lists(world: &World) {
     let (a, b, c) = (name("a"), name("b"), name("c"));
     let when = world.a.succeeded("available").await.unwrap();
     assert_eq!(when, [(a.clone(), b.clone(), NOON + 4), (a.clone(), c.clone(), NOON + 3), (b.clone(), c, NOON + 10)]);
-    assert_eq!(world.a.succeeded("rtt").await.unwrap(), [(a, b, NOON + 6)]);
+    assert_eq!(world.a.succeeded("rtt").await.unwrap(), [(a.clone(), b.clone(), NOON + 6)]);
+    // a had none of c that worked after the one that was skipped; b had.
+    let skipped = |agent: &str, seq, target: &str, at| Run { exit: Exit::Skipped, ..run(agent, seq, target, at) };
+    let more = [skipped("a", 7, "c", NOON + 20), skipped("b", 2, "c", NOON + 5), skipped("a", 8, "b", NOON + 3)];
+    world.a.ingest(&more, NOON + 20).await.unwrap();
+    let of = |kind: &'static str, since_ms| async move { world.b.skipped(kind, since_ms).await.unwrap() };
+    assert_eq!(of("available", 0).await, [(a, name("c"))]);
+    assert_eq!((of("available", NOON + 21).await, of("rtt", 0).await), (vec![], vec![]));
 }
 
 pub(super) async fn wrong_times(world: &World) {
