@@ -14,7 +14,7 @@ use anyhow::{Context as _, Result, anyhow};
 use narrows_stat::quantile;
 use socket2::{Domain, Socket, Type};
 
-use super::process::{TARGETS, address, highest_memory, row, watch};
+use super::process::{SETTLED, TARGETS, address, highest_memory, row, watch};
 use crate::bench::program::nap;
 use crate::shell::now;
 
@@ -32,8 +32,7 @@ pub(super) fn rows(narrows: &Path, folder: &Path, store: &Path) -> Result<String
     let sockets = sockets.collect::<std::io::Result<Vec<_>>>().context("the ports of the pulses")?;
     let (program, port) = watch(narrows, folder, store, TARGETS, Some(&format!("udp:{PORT}")))?;
     let page = SocketAddr::from(([127, 0, 0, 1], port));
-    // The first seconds send by more than one way, and measure capacities.
-    nap(Duration::from_secs(60));
+    nap(SETTLED);
     let quiet = while_doing(&sockets, || {
         nap(QUIET);
         Ok(())
