@@ -219,14 +219,7 @@ impl Engine {
     fn take(&mut self, message: Message, now: Moment) {
         match message {
             Message::Heard(id, heard) => self.heard(id, heard, now),
-            Message::Done(done) => {
-                // Where the machine slept, nobody kept time.
-                let is_void = self.running.get(&done.work.job.id).is_none_or(|running| running.void);
-                if let Some(is_invalid) = done.has_invalid_timing().filter(|_| !is_void) {
-                    self.host.timed(now.wall, is_invalid);
-                }
-                self.done(*done, now);
-            }
+            Message::Done(done) => self.done(*done, now),
             Message::Resolved(id, addresses) => self.resolved(id, addresses, now),
             Message::RoutesChanged => self.egress.noticed(),
             // Whoever asked may have gone.

@@ -131,9 +131,14 @@ impl Engine {
     }
 
     pub(super) fn done(&mut self, done: Done, now: Moment) {
+        let invalid_timing = done.has_invalid_timing();
         let Done { work, mut outcome, octets, values, bucket, traced, document, fault } = done;
         let (job, id) = (work.job, work.job.target);
         let Some(mut running) = self.running.remove(&job.id) else { return };
+        // Where the machine slept, nobody kept time.
+        if let Some(is_invalid) = invalid_timing.filter(|_| !running.void) {
+            self.host.timed(now.wall, is_invalid);
+        }
         // A trace that hung may have met the queues of our own jobs.
         let hung = job.kind == JobKind::Route && now.boot > running.alone_until;
         let mut reason = fault;
