@@ -90,13 +90,27 @@ const FIRST_RETRY: Duration = Duration::from_secs(5);
 const LONGEST_RETRY: Duration = Duration::from_secs(600);
 
 /// An outbox that the end of the program empties.
-#[derive(Debug, Default)]
-pub struct Memory(Mutex<(i64, BTreeMap<i64, Entry>)>);
+#[derive(Debug)]
+pub struct Memory {
+    entries: Mutex<(i64, BTreeMap<i64, Entry>)>,
+    tell: fn(&Undelivered),
+}
+
+impl Default for Memory {
+    fn default() -> Self {
+        Self::telling(|_| {})
+    }
+}
 
 impl Memory {
+    /// Tells so of what is given up.
+    pub fn telling(tell: fn(&Undelivered)) -> Self {
+        Self { entries: Mutex::default(), tell }
+    }
+
     fn entries(&self) -> MutexGuard<'_, (i64, BTreeMap<i64, Entry>)> {
         // Each change is one insertion or removal: a panic elsewhere leaves the map whole.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -124,6 +138,11 @@ impl Outbox for Memory {
     fn done(&self, id: i64, _at: WallTime) -> Result<(), OutboxError> {
         self.entries().1.remove(&id);
         Ok(())
+    }
+
+    fn give_up(&self, of: &Undelivered) -> Result<(), OutboxError> {
+        (self.tell)(of);
+        self.done(of.id, of.at)
     }
 }
 

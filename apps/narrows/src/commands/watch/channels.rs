@@ -36,7 +36,7 @@ impl Channels {
         let notifier = notifier(channels, settings)?;
         let outbox: Arc<dyn Outbox> = match writer {
             Some(writer) => Arc::new(Stored { writer: writer.clone(), live: live.clone() }),
-            None => Arc::new(Kept(Memory::default())),
+            None => Arc::new(Memory::telling(|of| crate::output::complain(&of.to_string()))),
         };
         live.metrics().host_may(&crate::environment::hostname(), UNDELIVERED);
         let worker = Worker::start(outbox, Arc::new(notifier), || clocks::now().wall);
@@ -87,32 +87,6 @@ impl Notices for Channels {
                 tracing::warn!(%error, channel, "a notice is not in the outbox");
             }
         }
-    }
-}
-
-/// Notices of a program that has no store.
-struct Kept(Memory);
-
-impl Outbox for Kept {
-    fn push(&self, channel: &str, body: &str, made: WallTime) -> Result<i64, OutboxError> {
-        self.0.push(channel, body, made)
-    }
-
-    fn due(&self, now: WallTime) -> Result<Vec<Entry>, OutboxError> {
-        self.0.due(now)
-    }
-
-    fn retry(&self, id: i64, due: WallTime) -> Result<(), OutboxError> {
-        self.0.retry(id, due)
-    }
-
-    fn done(&self, id: i64, at: WallTime) -> Result<(), OutboxError> {
-        self.0.done(id, at)
-    }
-
-    fn give_up(&self, of: &Undelivered) -> Result<(), OutboxError> {
-        crate::output::complain(&of.to_string());
-        self.0.give_up(of)
     }
 }
 
