@@ -107,8 +107,9 @@ impl Season {
         let daily = Shrunk::of(&rest, 24);
         let beyond: Vec<(i64, f64)> =
             rest.iter().map(|(hour, rest)| (*hour, rest - daily.means[slot(*hour, 24)])).collect();
-        let weekly = if self.weekly { Some(Shrunk::of(&beyond, HOURS)) } else { None };
-        self.errors = errors(&rest, &weekly.as_ref().unwrap_or(&daily).misses);
+        let weekly = self.weekly.then(|| Shrunk::of(&beyond, HOURS));
+        let misses = weekly.as_ref().map_or_else(|| daily.misses(&rest), |weekly| weekly.misses(&beyond));
+        self.errors = errors(&rest, &misses);
         let (daily, weekly) = (daily.means, weekly.map_or(vec![0.0; HOURS], |weekly| weekly.means));
         // Hour 0 of the local calendar was that of a Thursday; the table begins on Monday.
         self.table = (0..HOURS).map(|hour| daily[hour % 24] + weekly[(hour + HOURS - 72) % HOURS]).collect();
@@ -132,9 +133,9 @@ fn errors(rest: &[(i64, f64)], misses: &[f64]) -> Vec<f64> {
 
 /// Means per slot of a period, each shrunk to zero as far as chance explains it.
 struct Shrunk {
+    slots: Vec<Vec<f64>>,
     means: Vec<f64>,
-    /// By how much the others of its slot miss each value.
-    misses: Vec<f64>,
+    weight: f64,
 }
 
 impl Shrunk {
@@ -143,10 +144,17 @@ impl Shrunk {
         for (hour, value) in rest {
             slots[slot(*hour, period)].push(*value);
         }
-        let means: Vec<f64> = slots.iter().map(|values| median(values).unwrap_or_default()).collect();
-        let weight = weight(&slots, &means);
-        let missed = |(hour, value): &(i64, f64)| value - weight * without(&slots[slot(*hour, period)], *value);
-        Self { misses: rest.iter().map(missed).collect(), means: means.into_iter().map(|mean| mean * weight).collect() }
+        let medians: Vec<f64> = slots.iter().map(|values| median(values).unwrap_or_default()).collect();
+        let weight = weight(&slots, &medians);
+        Self { slots, means: medians.into_iter().map(|median| median * weight).collect(), weight }
+    }
+
+    /// By how much the others of its slot miss each value.
+    fn misses(&self, rest: &[(i64, f64)]) -> Vec<f64> {
+        let missed = |(hour, value): &(i64, f64)| {
+            value - self.weight * without(&self.slots[slot(*hour, self.slots.len())], *value)
+        };
+        rest.iter().map(missed).collect()
     }
 }
 
