@@ -11,6 +11,11 @@ impl Links {
         Self { base }
     }
 
+    /// The overview.
+    pub fn overview(&self) -> String {
+        format!("{}/", self.base)
+    }
+
     /// The page of a target.
     pub fn target(&self, name: &str) -> String {
         format!("{}/target/{}", self.base, encoded(name))

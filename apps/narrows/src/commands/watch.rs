@@ -35,7 +35,7 @@ use std::time::Duration;
 
 use narrows_store::{Options, Retention, Store};
 use narrows_units::Octets;
-use narrows_web::{Live, Server};
+use narrows_web::{Links, Live, Server};
 use uuid::Uuid;
 
 use self::channels::Channels;
@@ -107,7 +107,7 @@ pub(crate) fn run(args: &WatchArgs) -> Result<Exit, Failure> {
     let zone = clocks::local_zone();
     let server = args.pages.bind()?;
     let page_links = server.as_ref().map(Server::links);
-    let page = page_links.as_ref().map(pages::address);
+    let page = page_links.as_ref().map(Links::overview);
     let place = args.place(server.is_some())?;
     let fleeting = matches!(place, Some(Place::Scratch(_)));
     let printed = Lines::new(Form::wanted(args.json, args.influx), zone.clone()).fleeting(fleeting);

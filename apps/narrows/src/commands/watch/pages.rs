@@ -10,7 +10,7 @@ use std::thread;
 use narrows_store::records::Event;
 use narrows_store::{Reader, Writer};
 use narrows_watch::alert::Silence;
-use narrows_web::{Accepted, Links, Live, Order, Post, Refusal, ServeError, Server, Settings, WebConfigError};
+use narrows_web::{Accepted, Live, Order, Post, Refusal, ServeError, Server, Settings, WebConfigError};
 use tokio::sync::{mpsc, oneshot};
 
 use super::engine::Message;
@@ -98,12 +98,6 @@ impl PagesArgs {
 /// Where the packaged service has its pages, and everybody looks for them.
 const USUAL: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8621);
 
-/// The address that a browser opens.
-pub(super) fn address(links: &Links) -> String {
-    // The overview is the folder of its targets.
-    links.target("").trim_end_matches("target/").to_owned()
-}
-
 /// Serves until what is returned is dropped.
 pub(super) fn serve(server: Server, reader: Reader, live: Live) -> Result<Serving, Failure> {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
@@ -179,7 +173,7 @@ mod tests {
         assert!(args(Some("none")).bind().unwrap().is_none() && !args(Some("none")).is_asked());
         let asked = args(Some("127.0.0.1:0"));
         let server = asked.bind().unwrap().unwrap();
-        assert_eq!(address(&server.links()), format!("http://{}/", server.address()));
+        assert_eq!(server.links().overview(), format!("http://{}/", server.address()));
         let taken = args(Some(&server.address().to_string()));
         assert!(taken.is_asked() && taken.bind().unwrap_err().text.contains("cannot listen"));
         assert!("no".parse::<Listen>().is_err());
