@@ -31,6 +31,7 @@ mod remote;
 mod screen;
 mod service;
 mod sparing;
+mod state;
 mod status;
 mod stream;
 

@@ -17,7 +17,7 @@ use narrows_watch::{Signal, WallTime};
 use uuid::Uuid;
 
 use crate::exit::{Exit, Failure};
-use crate::output;
+use crate::{output, state};
 use compare::CompareArgs;
 pub(crate) use document::word;
 use document::{HistoryDocument, Names};
@@ -141,9 +141,16 @@ struct Answer {
 
 #[derive(Debug, clap::Args)]
 struct StoreArgs {
-    /// The file that `narrows watch` writes
-    #[arg(long, value_name = "FILE", default_value = "/var/lib/narrows/watch.db")]
-    store: PathBuf,
+    /// The file that `narrows watch` writes [default: /var/lib/narrows/watch.db, for users
+    /// ~/.local/state/narrows/watch.db]
+    #[arg(long, value_name = "FILE")]
+    store: Option<PathBuf>,
+}
+
+impl StoreArgs {
+    fn file(&self) -> PathBuf {
+        self.store.clone().unwrap_or_else(state::watch_store)
+    }
 }
 
 /// How a history is printed.
@@ -170,10 +177,10 @@ pub(crate) fn run(args: &HistoryArgs) -> Result<Exit, Failure> {
         Some(Action::Runs(list)) => runs(list),
         Some(Action::Path(args)) => path::run(args),
         Some(Action::Compare(args)) => compare::run(args),
-        Some(Action::Show { id, format, store }) => show(*id, *format, &store.store),
-        Some(Action::Backup { to, store }) => backup(to, &store.store),
-        Some(Action::Check { store }) => check(&store.store),
-        Some(Action::Import { files, target, store }) => import::run(files, target.as_deref(), &store.store),
+        Some(Action::Show { id, format, store }) => show(*id, *format, &store.file()),
+        Some(Action::Backup { to, store }) => backup(to, &store.file()),
+        Some(Action::Check { store }) => check(&store.file()),
+        Some(Action::Import { files, target, store }) => import::run(files, target.as_deref(), &store.file()),
     }
 }
 
@@ -329,7 +336,7 @@ struct Asked<'a> {
 impl<'a> Asked<'a> {
     fn new(targets: &[String], answer: &'a Answer, span: Span, now: WallTime) -> Result<Self, Failure> {
         output::check(answer.output.as_ref())?;
-        let reader = open(&answer.store.store)?;
+        let reader = open(&answer.store.file())?;
         let all = reader.all_targets().map_err(failure)?;
         let names = Names::new(&all);
         let by_name = !targets.is_empty();

@@ -45,7 +45,7 @@ use self::lines::{Form, Lines};
 use self::pages::PagesArgs;
 use self::stored::Stored;
 use crate::exit::{Exit, Failure};
-use crate::{interrupt, output};
+use crate::{interrupt, output, state};
 
 /// Follow hosts all day within a send budget: what is available, what changed, and why
 ///
@@ -66,8 +66,9 @@ pub(crate) struct WatchArgs {
     #[arg(long = "config", id = "settings", value_name = "FILE")]
     config: Option<PathBuf>,
     /// Keep everything in this file, which `narrows history` reads; --config, --listen ADDRESS and
-    /// --otlp without it use /var/lib/narrows/watch.db. With hosts alone nothing is kept for longer
-    /// than the page is there
+    /// --otlp without it use /var/lib/narrows/watch.db, for users
+    /// ~/.local/state/narrows/watch.db. With hosts alone nothing is kept for longer than the page
+    /// is there
     #[arg(long, value_name = "FILE")]
     store: Option<PathBuf>,
     #[command(flatten)]
@@ -152,7 +153,7 @@ impl WatchArgs {
         let usual = self.config.is_some() || self.pages.is_asked() || self.otlp.is_some();
         match (&self.store, usual, has_page) {
             (Some(path), ..) => Ok(Some(Place::File(path.clone()))),
-            (None, true, _) => Ok(Some(Place::File(PathBuf::from(STORE)))),
+            (None, true, _) => Ok(Some(Place::File(state::watch_store()))),
             (None, false, true) => Place::scratch().map(Some),
             (None, false, false) => Ok(None),
         }
@@ -209,6 +210,3 @@ impl Drop for Place {
         }
     }
 }
-
-/// Where the packaged service keeps its file.
-const STORE: &str = "/var/lib/narrows/watch.db";

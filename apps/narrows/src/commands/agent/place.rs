@@ -19,23 +19,9 @@ pub(crate) struct StateArgs {
 impl StateArgs {
     /// Opens the folder, or makes it.
     pub(super) fn open(&self) -> Result<State, Failure> {
-        let folder = self.state.clone().or_else(usual);
-        let folder = folder.ok_or_else(|| Failure::usage("no home directory: name a folder by --state"))?;
+        let folder = self.state.clone().unwrap_or_else(|| crate::state::folder("narrows-agent", "narrows/agent"));
         State::open(&folder).map_err(failure)
     }
-}
-
-/// What systemd gives, else what is usual for root and for others.
-fn usual() -> Option<PathBuf> {
-    let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-    if let Some(folder) = variable("STATE_DIRECTORY") {
-        return Some(folder);
-    }
-    if nix::unistd::geteuid().is_root() {
-        return Some(PathBuf::from("/var/lib/narrows-agent"));
-    }
-    let home = variable("XDG_STATE_HOME").or_else(|| Some(variable("HOME")?.join(".local/state")));
-    home.map(|home| home.join("narrows/agent"))
 }
 
 /// The host's name up to its first dot, in letters that a name may have.

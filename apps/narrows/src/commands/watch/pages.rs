@@ -98,9 +98,14 @@ impl PagesArgs {
 /// Where the packaged service has its pages, and everybody looks for them.
 const USUAL: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8621);
 
+/// Threads that ask the store, which answers two questions at once. More of them would wait, and
+/// each keeps memory of its own.
+const READING: usize = 2;
+
 /// Serves until what is returned is dropped.
 pub(super) fn serve(server: Server, reader: Reader, live: Live) -> Result<Serving, Failure> {
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
+    let mut runtime = tokio::runtime::Builder::new_multi_thread();
+    let runtime = runtime.worker_threads(1).max_blocking_threads(READING).enable_all().build();
     let runtime = runtime.map_err(|error| Failure::host(format!("cannot serve pages: {error}")))?;
     let (serving, ended) = oneshot::channel();
     // Nothing is ever sent: the other end goes.
