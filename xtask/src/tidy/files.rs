@@ -13,7 +13,10 @@ const LONGEST: usize = 500;
 /// Columns of a line that is a comment; a row of a table is one line however long.
 const WIDEST: usize = 100;
 
-/// Words that name no type, field or JSON key: each has four meanings in the field.
+/// Has the keys of another program's messages.
+const IPERF3: &str = "crates/wire/src/iperf3/";
+
+/// Words that name no type, field, JSON key or flag: each has four meanings in the field.
 const BANNED: [&str; 4] = ["bandwidth", "speed", "throughput", "latency"];
 
 pub(super) fn check(broken: &mut Vec<String>) -> Result<()> {
@@ -30,6 +33,9 @@ pub(super) fn check(broken: &mut Vec<String>) -> Result<()> {
             names(&name, &text, broken);
             cited(&name, &text, &references, broken);
             ignored(&name, &text, broken);
+        }
+        if path.extension().is_some_and(|extension| extension == "json" || extension == "snap") {
+            keys(&name, &text, broken);
         }
         if path.starts_with("docs/results") && path.extension().is_some_and(|extension| extension == "md") {
             results(&name, &text, broken);
@@ -115,11 +121,31 @@ fn names(name: &str, text: &str, broken: &mut Vec<String>) {
             let rest = line.strip_prefix("pub ").or_else(|| line.strip_prefix("pub(crate) ")).unwrap_or(line);
             rest.strip_prefix(**banned).is_some_and(|rest| rest.starts_with(": "))
         });
-        let key = BANNED.iter().find(|banned| line.contains(&format!("\"{banned}\":")));
+        let key = BANNED.iter().find(|banned| names_key(line, banned)).filter(|_| !name.starts_with(IPERF3));
         if let Some(word) = declares.or(field.copied()).or(key.copied()) {
             broken.push(format!("{name}:{}: bare \"{word}\" names no type, field or key", number + 1));
         }
     }
+}
+
+/// Documents of ours have no such key either.
+fn keys(name: &str, text: &str, broken: &mut Vec<String>) {
+    for (number, line) in (1..).zip(text.lines()) {
+        if let Some(word) = BANNED.iter().find(|banned| names_key(line, banned)) {
+            broken.push(format!("{name}:{number}: bare \"{word}\" names no key"));
+        }
+    }
+}
+
+/// The line has it as a key of JSON, as what serde calls a field, or as a flag.
+fn names_key(line: &str, word: &str) -> bool {
+    let keys = [
+        format!("\"{word}\":"),
+        format!("\\\"{word}\\\":"),
+        format!("rename = \"{word}\""),
+        format!("long = \"{word}\""),
+    ];
+    keys.iter().any(|key| line.contains(key))
 }
 
 /// Keys such as `[SLoPS02]` in documentation are resolved in docs/design/references.md.
@@ -140,5 +166,34 @@ fn cited(name: &str, text: &str, references: &str, broken: &mut Vec<String>) {
                 broken.push(format!("{name}: [{key}] is not in docs/design/references.md"));
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bare_word_is_found_as_type_field_key_and_flag() {
+        let lines = [
+            "struct Latency;",
+            "    pub speed: u64,",
+            "    json!({ \"throughput\": 1 })",
+            "    \"{\\\"latency\\\": 3}\"",
+            "    #[serde(rename = \"bandwidth\")]",
+            "    #[arg(long = \"speed\")]",
+        ];
+        for line in lines {
+            let mut broken = Vec::new();
+            names("crates/units/src/lib.rs", line, &mut broken);
+            assert_eq!(broken.len(), 1, "{line}");
+        }
+        let mut broken = Vec::new();
+        names("crates/wire/src/iperf3/tests.rs", lines[3], &mut broken);
+        names("crates/units/src/lib.rs", "let text = \"the throughput of a path\"; // latency: a word", &mut broken);
+        keys("plans/a.json", "  \"available\": 3", &mut broken);
+        assert_eq!(broken, Vec::<String>::new());
+        keys("plans/a.json", "  \"latency\": 3", &mut broken);
+        assert_eq!(broken.len(), 1);
     }
 }
