@@ -74,15 +74,18 @@ fn while_doing(sockets: &[UdpSocket], work: impl FnOnce() -> Result<()>) -> Resu
 
 /// When pulses came, in seconds.
 fn arrivals(socket: &UdpSocket, began: Instant, over: &AtomicBool) -> Result<Vec<f64>> {
-    socket.set_read_timeout(Some(Duration::from_millis(200)))?;
     let (mut times, mut buffer) = (Vec::new(), [0; 2_048]);
+    // What came before anybody listened waits in the socket.
+    socket.set_nonblocking(true)?;
+    while socket.recv(&mut buffer).is_ok() {}
+    socket.set_nonblocking(false)?;
+    socket.set_read_timeout(Some(Duration::from_millis(200)))?;
     while !over.load(Ordering::Relaxed) {
         if socket.recv(&mut buffer).is_ok() {
             times.push(began.elapsed().as_secs_f64());
         }
     }
-    // What came before anybody listened waited in the socket.
-    Ok(times.split_off(times.len().min(2)))
+    Ok(times)
 }
 
 fn lateness_ms(times: &[f64]) -> Vec<f64> {
