@@ -73,7 +73,9 @@ impl Notifier {
         for (name, channel) in channels {
             let sender = match channel {
                 Channel::Webhook(hook) => Sender::Webhook(webhook::Webhook::new(name, hook, folders, limits.webhook)?),
-                Channel::Exec(exec) => Sender::Exec(exec::Exec::new(name, exec, limits.exec, Arc::clone(&stop))?),
+                Channel::Exec(exec) => {
+                    Sender::Exec(exec::Exec::new(name, exec, (folders, limits.exec), Arc::clone(&stop))?)
+                }
                 Channel::Smtp(mail) => Sender::Smtp(Box::new(smtp::Smtp::new(name, mail, folders, limits.smtp)?)),
             };
             senders.insert(name.clone(), sender);

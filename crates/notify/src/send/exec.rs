@@ -2,6 +2,7 @@
 
 use std::io::{Read, Write};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,12 +18,15 @@ use nix::unistd::Pid;
 use super::one_line;
 use crate::body::NoticeBody;
 use crate::error::{SendError, SettingsError};
+use crate::secret::Folders;
 use crate::{settings, shape};
 
 #[derive(Debug)]
 pub(super) struct Exec {
     program: String,
     arguments: Vec<String>,
+    /// It runs in the folder of the settings.
+    folder: PathBuf,
     limit: Duration,
     stop: Arc<AtomicBool>,
 }
@@ -31,19 +35,21 @@ impl Exec {
     pub(super) fn new(
         channel: &str,
         exec: &settings::Exec,
-        limit: Duration,
+        (folders, limit): (Folders<'_>, Duration),
         stop: Arc<AtomicBool>,
     ) -> Result<Self, SettingsError> {
         let Some((program, arguments)) = exec.command.split_first().filter(|(program, _)| !program.is_empty()) else {
             let text = "command is empty: [\"/path/of/program\", \"argument\"]".to_owned();
             return Err(SettingsError::Channel { channel: channel.to_owned(), text });
         };
-        Ok(Self { program: program.clone(), arguments: arguments.to_vec(), limit, stop })
+        let folder = Path::new(".").join(folders.settings);
+        Ok(Self { program: program.clone(), arguments: arguments.to_vec(), folder, limit, stop })
     }
 
     pub(super) fn send(&self, body: &NoticeBody) -> Result<String, SendError> {
         let mut child = Command::new(&self.program)
             .args(&self.arguments)
+            .current_dir(&self.folder)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())

@@ -219,6 +219,11 @@ fn a_program_gets_json_and_its_exit_code_counts() {
     let fails = "kind = \"exec\"\ncommand = [\"sh\", \"-c\", \"echo no line >&2; exit 3\"]";
     let error = send(fails, limits(LONG)).unwrap_err();
     assert!(error.who() == "program" && error.to_string() == "sh: exit code 3: no line", "{error}");
+    // In the folder of the settings, as secrets are.
+    let folder = tempfile::tempdir().unwrap();
+    let keeps = "kind = \"exec\"\ncommand = [\"sh\", \"-c\", \"cat > notice\"]";
+    notifier(keeps, folder.path(), limits(LONG)).unwrap().send("ops", &example(), example().at).unwrap();
+    assert!(std::fs::read_to_string(folder.path().join("notice")).unwrap().contains("uplink-low"));
     let error = send("kind = \"exec\"\ncommand = [\"/nowhere/pager\"]", limits(LONG)).unwrap_err();
     assert!(error.who() == "settings" && error.to_string().contains("/nowhere/pager"), "{error}");
 }
