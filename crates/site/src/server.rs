@@ -125,6 +125,9 @@ async fn watch_files(
             Ok(Err(error)) => Some(error.to_string()),
             Err(_) => None,
         };
+        if let Some(text) = &wrong {
+            tracing::error!("settings of the pages, which stay as they were: {text}");
+        }
         fault(wrong);
     }
 }

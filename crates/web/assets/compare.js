@@ -71,7 +71,7 @@ function answer(of) {
     h("div", { class: "two" }, [["A", of.a, null], ["B", of.b, of.a.path]].map(([side, one, before]) =>
       h("section", {}, h("h3", {}, `Path in ${side}`), one.path ? hops(one.path, before, `Hops of the path in ${side}`) : h("p", {}, "not known")))),
     h("p", {}, h("a", { href: link(of.target) }, `All about ${of.target}`)),
-  ];
+  ].filter(Boolean);
 }
 
 function bars(row) {

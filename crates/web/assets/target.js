@@ -67,7 +67,7 @@ function page(of) {
     reverse && one(of.reverse, capacity, 190),
     h("section", {}, h("h2", {}, "Path"), of.paths.length
       ? [pipe({ name: target.name, path: of.paths[0], capacity: target.newest.capacity, available: target.newest.available, incident: target.incident, old }),
-        folded(`Table of ${of.paths[0].hops.length} hops`, () => hops(of.paths[0])),
+        folded(`Table of ${of.paths[0].hops.length} hop${of.paths[0].hops.length === 1 ? "" : "s"}`, () => hops(of.paths[0])),
         h("p", {}, h("a", { href: `/path/${encodeURIComponent(target.name)}` }, "How the path changed"))]
       : h("p", { class: "soft" }, "No route was traced yet.")),
     incidents.length > 0 && h("section", {}, h("h2", {}, "Incidents"), timeline(incidents)),
@@ -91,7 +91,14 @@ function headline(all, target, word, events) {
   // An alert stands below, and may have fired before a change was found.
   const calm = target.alerts.length ? "" : " No change was found in this time.";
   const young = learning(target);
-  return h("p", {}, `${capital(said(available, "bit/s"))} ${capacity ? `of ${said(capacity, "bit/s")} ` : ""}is free now.${young && ` ${capital(young)}.`}${last || calm}`);
+  return h("p", {}, `${free(available, capacity, all.at_ms)}${young && ` ${capital(young)}.`}${last || calm}`);
+}
+
+function free(available, capacity, now) {
+  if (!available) return "No available rate was measured.";
+  const old = age(available, now);
+  const of = capacity ? ` of ${said(capacity, "bit/s")}` : "";
+  return `${capital(said(available, "bit/s"))}${of} ${old ? `was free ${old} ago` : "is free now"}.`;
 }
 
 /** The capacity over time; the newest one, if that was measured before. */
