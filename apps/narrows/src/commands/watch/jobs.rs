@@ -86,6 +86,14 @@ impl Done {
         (!self.values.is_empty()).then(|| self.values.iter().any(|value| value.host_busy))
     }
 
+    /// An answer that is none is said so: the schedule learns nothing from its cost, and people
+    /// read why.
+    fn ended_with(&mut self, entry: &Entry) -> Outcome {
+        let Answer::Inconclusive { reason, .. } = &entry.outcome else { return Outcome::Done };
+        self.fault = Some(reason.to_string());
+        Outcome::Inconclusive
+    }
+
     /// Nothing is known of it yet.
     pub(super) const fn of(work: Work) -> Self {
         Self {
@@ -213,7 +221,7 @@ fn slice(done: &mut Done, stop: &Arc<AtomicBool>) -> Result<Outcome, Stopped> {
     let level = level.map(|level| below(level, done.work.capacity));
     let spent = bucket.is_some() && emptied.is_none();
     done.values.extend(level.map(|level| if spent { at_most(level) } else { level }));
-    Ok(outcome_of(&entry))
+    Ok(done.ended_with(&entry))
 }
 
 /// No more is available than the narrow link carries. An interval above is left alone: it tells
@@ -266,7 +274,7 @@ fn capacity(done: &mut Done, stop: &Arc<AtomicBool>) -> Result<Outcome, Stopped>
                 let entry = measured(done, &mut world, what, &RawParams::new(), octets)?;
                 done.values.extend(value(&entry, Signal::Capacity, Basis::Server));
                 done.bucket = Bucket::of(&entry);
-                return Ok(outcome_of(&entry));
+                return Ok(done.ended_with(&entry));
             }
             Err(stopped) if stopped.outcome == Outcome::ServerGone => why = Some(stopped),
             Err(stopped) => return Err(stopped),
@@ -287,7 +295,7 @@ fn capacity(done: &mut Done, stop: &Arc<AtomicBool>) -> Result<Outcome, Stopped>
     done.values.extend(value(&entry, Signal::Capacity, Basis::Single));
     // That the server did not answer is what the schedule has to know.
     done.fault = why.map(|stopped| stopped.text);
-    Ok(if done.fault.is_some() { Outcome::ServerGone } else { outcome_of(&entry) })
+    Ok(if done.fault.is_some() { Outcome::ServerGone } else { done.ended_with(&entry) })
 }
 
 /// One method over one world, within the job's budget, with its document.
@@ -361,11 +369,6 @@ fn test(done: &mut Done, stop: &Arc<AtomicBool>) -> Result<Outcome, Stopped> {
         Some(failure) => Err(Stopped { octets: done.octets, ..failure.into() }),
         None => Ok(Outcome::Done),
     }
-}
-
-/// An answer that is none is said so: the schedule learns nothing from its cost.
-fn outcome_of(entry: &Entry) -> Outcome {
-    if entry.outcome.estimate().is_some() { Outcome::Done } else { Outcome::Inconclusive }
 }
 
 /// What an entry says of a signal; one without a number says that it is inconclusive.
