@@ -49,13 +49,17 @@ pub(crate) fn installed(program: &[u8], layout: &Layout) -> Result<Tree> {
     Ok(tree)
 }
 
-/// Paths, plans: `narrows evaluate /usr/share/narrows/plans/smoke.toml`, which name each other.
+/// Paths, plans: `narrows evaluate /usr/share/narrows/plans/smoke.toml`, which name each other; and
+/// what Grafana and Prometheus read.
 pub(crate) fn paths(tree: &mut Tree, to: &str) -> Result<()> {
     for folder in ["plans", "scenarios", "hosts"] {
         let from = root().join(folder);
         if from.is_dir() {
             tree.add_folder(&from, &format!("{to}/{folder}"))?;
         }
+    }
+    for name in ["dist/grafana.json", "dist/rules.yml"] {
+        tree.add(format!("{to}/{name}"), file(name)?);
     }
     Ok(())
 }
