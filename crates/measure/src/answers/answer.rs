@@ -21,39 +21,15 @@ struct Verdict {
     alone: bool,
 }
 
-impl MethodRun {
-    /// Enough gaps agree.
-    pub(super) fn is_settled(&self) -> bool {
-        let settled = |verdict: &Verdict| {
-            verdict.chosen.count >= ENOUGH && verdict.chosen.share >= MOST_OF_THEM && verdict.half <= SURE
-        };
-        self.trains.len() >= LEAST_TRAINS && self.verdict().is_ok_and(|verdict| settled(&verdict))
-    }
-
-    /// Gaps of all trains, several of a train taken together where stamps are coarse.
-    fn gaps(&self) -> Vec<Gap> {
-        let together = self.together();
-        let of_train = |train| {
-            let single: Vec<Gap> = gaps(train, self.wake_ns());
-            let spans = single.windows(together).map(|row| Gap {
-                ns: row.iter().map(|gap| gap.ns).sum::<f64>() / together as f64,
-                sent_ns: row.iter().map(|gap| gap.sent_ns).sum::<f64>() / together as f64,
-            });
-            spans.collect::<Vec<Gap>>()
-        };
-        self.trains.iter().flat_map(of_train).collect()
-    }
-
-    fn verdict(&self) -> Result<Verdict, Reason> {
-        let closed: Vec<f64> = self.gaps().iter().filter(|gap| !gap.is_open()).map(|gap| gap.ns).collect();
+impl Verdict {
+    /// Of gaps whose stamps are off by `noise`, ns.
+    fn of(closed: &[f64], noise: f64) -> Result<Self, Reason> {
         if closed.len() < FEWEST {
             return Err(Reason::TooFewSamples { samples: closed.len() as u64 });
         }
-        let together = self.together() as f64;
-        let noise = self.noise_ns() / together;
-        let found = modes(&closed, 4.0 * noise, LEAST_SHARE);
+        let found = modes(closed, 4.0 * noise, LEAST_SHARE);
         let chosen = *found.first().ok_or(Reason::NoAgreement)?;
-        let typical = narrows_stat::median(&closed).unwrap_or(chosen.mean_ns);
+        let typical = narrows_stat::median(closed).unwrap_or(chosen.mean_ns);
         if 4.0 * noise > WIDEST * typical {
             return Err(Reason::StampsTooCoarse);
         }
@@ -67,8 +43,66 @@ impl MethodRun {
         if contested || below as f64 > MOST_BELOW * closed.len() as f64 {
             return Err(Reason::NoAgreement);
         }
-        let error = 1.645 * (chosen.sd_ns / (chosen.count as f64).sqrt()).max(noise / (chosen.count as f64).sqrt());
-        Ok(Verdict { chosen, half: FLOOR + error / chosen.mean_ns, alone: found.len() == 1 })
+        let error = 1.645 * chosen.sd_ns.max(noise) / (chosen.count as f64).sqrt();
+        Ok(Self { chosen, half: FLOOR + error / chosen.mean_ns, alone: found.len() == 1 })
+    }
+}
+
+/// A shaper in a kernel sends by its timer: gaps are shorter and longer in turn, and the place that
+/// holds most of them is one of the two. Several together are even, and more of them agree.
+/// Traffic of others moves more of those than of single gaps. Steady traffic makes them agree too
+/// wide where single ones do not: that is a bound, if a `bound` is all that is asked.
+fn evened(
+    single: Result<Verdict, Reason>,
+    several: impl FnOnce() -> Result<Verdict, Reason>,
+    bound: bool,
+) -> Result<Verdict, Reason> {
+    let even = |least: f64| several().ok().filter(|even| even.chosen.share >= MOST_OF_THEM.max(least));
+    match single {
+        Ok(single) => {
+            let near = |even: &Verdict| (even.chosen.mean_ns / single.chosen.mean_ns - 1.0).abs() < RIPPLE;
+            Ok(even(single.chosen.share).filter(near).unwrap_or(single))
+        }
+        Err(Reason::NoAgreement) if bound => even(0.0).ok_or(Reason::NoAgreement),
+        Err(reason) => Err(reason),
+    }
+}
+
+impl MethodRun {
+    /// Enough gaps agree.
+    pub(super) fn is_settled(&self) -> bool {
+        let settled = |verdict: &Verdict| {
+            verdict.chosen.count >= ENOUGH && verdict.chosen.share >= MOST_OF_THEM && verdict.half <= SURE
+        };
+        self.trains.len() >= LEAST_TRAINS && self.verdict().is_ok_and(|verdict| settled(&verdict))
+    }
+
+    /// Gaps of all trains, so many of a train taken together.
+    fn gaps_of(&self, together: usize) -> Vec<Gap> {
+        let of_train = |train| {
+            let single: Vec<Gap> = gaps(train, self.wake_ns());
+            let spans = single.windows(together).map(|row| Gap {
+                ns: row.iter().map(|gap| gap.ns).sum::<f64>() / together as f64,
+                sent_ns: row.iter().map(|gap| gap.sent_ns).sum::<f64>() / together as f64,
+            });
+            spans.collect::<Vec<Gap>>()
+        };
+        self.trains.iter().flat_map(of_train).collect()
+    }
+
+    /// The same, several together where stamps are coarse.
+    fn gaps(&self) -> Vec<Gap> {
+        self.gaps_of(self.together())
+    }
+
+    fn verdict(&self) -> Result<Verdict, Reason> {
+        let of = |together: usize| {
+            let closed: Vec<f64> =
+                self.gaps_of(together).iter().filter(|gap| !gap.is_open()).map(|gap| gap.ns).collect();
+            Verdict::of(&closed, self.noise_ns() / together as f64)
+        };
+        let together = self.together();
+        evened(of(together), || of(EVEN * together), !self.has_small_answers())
     }
 
     pub(super) fn outcome(&self, stopped: Option<&Reason>) -> Outcome {
@@ -163,14 +197,19 @@ impl MethodRun {
         if self.answers_slowly(verdict.chosen.mean_ns) {
             return Ok(bound(Limit::Receiver).caveat(Caveat::ReceiverLimited));
         }
-        let wire = |octets: u16| f64::from(Framing::ETHERNET.wire_octets(u32::from(octets)));
         match self.reply_octets {
-            Some(reply_ip_octets) if wire(reply_ip_octets) <= SMALL_REPLY * wire(self.octets()) => {
+            Some(reply_ip_octets) if self.has_small_answers() => {
                 Ok(estimate.caveat(Caveat::ReverseInfluence { reply_ip_octets }))
             }
             // Answers as long as the requests tell the lesser of both directions' capacities.
             _ => Ok(bound(Limit::Path).caveat(Caveat::AsymmetricLimit)),
         }
+    }
+
+    /// Answers are so much shorter than the requests that only these tell of the path.
+    fn has_small_answers(&self) -> bool {
+        let wire = |octets: u16| f64::from(Framing::ETHERNET.wire_octets(u32::from(octets)));
+        self.reply_octets.is_some_and(|reply| wire(reply) <= SMALL_REPLY * wire(self.octets()))
     }
 
     /// Small packets are answered hardly faster: the remote host sets the pace, or something that
@@ -219,6 +258,10 @@ const LEAST_TRAINS: usize = 4;
 const ENOUGH: usize = 24;
 const MOST_OF_THEM: f64 = 0.5;
 const FEWEST: usize = 4;
+/// Gaps together that are even behind a shaper whose timer alternates (two and four packets were
+/// seen to repeat), and how far off the place of single ones may be.
+const EVEN: usize = 4;
+const RIPPLE: f64 = 0.06;
 const LEAST_SHARE: f64 = 0.15;
 /// Stamps that blur gaps by more than this tell nothing.
 const WIDEST: f64 = 0.25;
@@ -236,3 +279,36 @@ const LONGER: f64 = 1.5;
 const SLOW: f64 = 0.8;
 /// As `nettimer`: answers beyond this share of the request, both on a wire, are no small ones.
 const SMALL_REPLY: f64 = 0.25;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Gaps of `tc tbf rate 50mbit` in parts of a packet's time, twelve a train, and by `together`.
+    fn shaped(together: usize) -> Vec<f64> {
+        let train = [0.97, 1.02, 0.98, 1.02, 0.98, 0.99, 0.97, 1.02, 0.97, 1.03, 0.98, 1.02];
+        let even = |row: &[f64]| 240e3 * row.iter().sum::<f64>() / together as f64;
+        (0..5).flat_map(|_| train.windows(together).map(even).collect::<Vec<_>>()).collect()
+    }
+
+    #[test]
+    fn gaps_that_alternate_are_evened() {
+        let packet = narrows_stat::mean(&shaped(1)).unwrap();
+        let rate = |found: &Verdict| packet / found.chosen.mean_ns;
+        let single = Verdict::of(&shaped(1), 500.0);
+        assert!(single.as_ref().is_ok_and(|found| rate(found) * (1.0 - found.half) > 1.0), "a false bound");
+        let found = evened(single, || Verdict::of(&shaped(EVEN), 125.0), true).unwrap();
+        let ratio = rate(&found);
+        assert!((0.995..1.005).contains(&ratio) && ratio * (1.0 - found.half) < 1.0, "{ratio}");
+    }
+
+    #[test]
+    fn traffic_that_makes_several_agree_too_wide_moves_no_value() {
+        let of = |gap: f64| Verdict::of(&[gap; 24], 0.0);
+        let (sharp, wide) = (of(240e3), || of(300e3));
+        let place = |found: Result<Verdict, Reason>| found.map(|found| found.chosen.mean_ns);
+        assert_eq!(place(evened(sharp, wide, true)), Ok(240e3));
+        assert_eq!(place(evened(Err(Reason::NoAgreement), wide, true)), Ok(300e3), "a true bound");
+        assert_eq!(place(evened(Err(Reason::NoAgreement), wide, false)), Err(Reason::NoAgreement));
+    }
+}
