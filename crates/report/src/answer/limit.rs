@@ -39,7 +39,13 @@ impl View<'_> {
             (Some(true), _) => Some(("l6", "other traffic on a link of the path".to_owned())),
             (_, Some(_)) => Some(("l7", format!("the path's slowest link; which one: narrows hops {}", self.host()))),
             // What was not asked for was not found either, and limits nothing.
-            (_, None) => self.row(Metric::IpCapacity).map(|_| ("l8", "unknown: the capacity was not found".to_owned())),
+            (_, None) => {
+                // Answers that are as long as the requests.
+                let alike = |row: &MetricRow| row.caveats.iter().any(|it| it.id == Caveat::AsymmetricLimit.id());
+                let why =
+                    |row| if alike(row) { "answers tell the slower direction" } else { "the capacity was not found" };
+                self.row(Metric::IpCapacity).map(|row| ("l8", format!("unknown: {}", why(row))))
+            }
         }
     }
 
@@ -84,7 +90,7 @@ impl View<'_> {
         let stands = found.tcp.limits.first() == Some(&LimitingFactor::MtuBlackHole);
         let size =
             found.path_mtu_octets.map_or_else(|| "of full size".to_owned(), |size| format!("above {size} octets"));
-        stands.then(|| ("l9", format!("IP packets {size} vanish: TCP that sends them stands still")))
+        stands.then(|| ("l9", format!("IP packets {size} vanish: TCP that sends them hangs")))
     }
 
     /// Only answers are lost.
@@ -95,7 +101,7 @@ impl View<'_> {
             Caveat::Loss { ratio } => Some(*ratio),
             _ => None,
         })?;
-        Some(("l10", format!("nothing there; {:.1} % of the answers were lost on the way back", share * 100.0)))
+        Some(("l10", format!("none on the way there; {:.1} % of answers were lost on the way back", share * 100.0)))
     }
 
     /// One connection does not use what is free.
@@ -154,10 +160,11 @@ impl View<'_> {
         let mut both = [Metric::IpCapacity, Metric::AvailableIpCapacity].into_iter().filter_map(|it| self.row(it));
         let unknown = both.next().is_some_and(|row| row.value.is_none());
         match limit {
-            Some("l1" | "l8") => Some(("d2", self.repeat())),
+            Some("l1") => Some(("d2", self.repeat())),
             _ if self.document.is_single_ended() => {
                 Some(("d6", "run narrows serve there, for free now, UDP, TCP, each direction".to_owned()))
             }
+            Some("l8") => Some(("d2", self.repeat())),
             _ if unknown => Some(("d2", self.repeat())),
             Some("l4") if self.loses() => {
                 Some(("d7", format!("find the link that loses: narrows hops {}", self.host())))

@@ -70,6 +70,22 @@ fn what_one_end_alone_cannot_tell() {
 }
 
 #[test]
+fn answers_as_long_as_requests_tell_the_slower_direction() {
+    let (metric, bound) = rate(Metric::IpCapacity, 49_100, 49_100, 49_100);
+    let bound = bound.at_least(Limit::Path).caveat(Caveat::AsymmetricLimit);
+    let mut document = document(vec![(metric, bound.into())]);
+    document.notes.push(Note { id: SINGLE_ENDED, text: "far.example runs no narrows serve".to_owned() });
+    document.conclude();
+    insta::assert_snapshot!(answer_text(&document.answer), @r"
+    Carries   at least 49.1 Mbit/s
+    Free now  not measurable without narrows serve on far.example
+    Limit     unknown: answers tell the slower direction
+    Do        run narrows serve there, for free now, UDP, TCP, each direction
+    Doubts    1, on capacity: either direction may be the limit
+    ");
+}
+
+#[test]
 fn an_idle_path() {
     insta::assert_snapshot!(answer(vec![capacity(975_293, 973_000, 977_000), available(960_000, 930_000, 975_000)]), @r"
     Carries   975 Mbit/s to far.example
