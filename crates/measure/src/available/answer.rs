@@ -67,6 +67,13 @@ pub(super) enum Ending {
     Stopped(Reason),
 }
 
+impl Ending {
+    /// Too many trains lost too much.
+    pub(super) const fn is_of_losses(&self) -> bool {
+        matches!(self, Self::Flawed(Reason::TooMuchLoss { .. }))
+    }
+}
+
 /// What the trains say, and where the turning point may be another's than the path's.
 pub(super) struct TurningPointVerdict<'a> {
     pub(super) pooled: Option<&'a PooledEstimate>,
@@ -155,7 +162,11 @@ impl RunAccount {
 
     /// The outcome.
     pub(super) fn finish(&self, ending: &Ending, verdict: &TurningPointVerdict<'_>) -> Outcome {
-        let estimate = match (ending, verdict.pooled) {
+        // Where most trains lose too much, those that lose little came when a queue had just run
+        // down: a few of them do not tell what is usual.
+        let lucky = |pooled: &PooledEstimate| ending.is_of_losses() && pooled.per_train.len() < MIN_TRAINS;
+        let pooled = verdict.pooled.filter(|pooled| !lucky(pooled));
+        let estimate = match (ending, pooled) {
             (Ending::HostLimited, _) => self.host_limited().map(|bound| idle(bound, verdict.busy)),
             (_, Some(pooled)) if verdict.receiver => {
                 self.receiver_limited(pooled).map(|bound| idle(bound, verdict.busy))
@@ -189,7 +200,7 @@ impl RunAccount {
                 self.inconclusive(Reason::NotConverged)
             }
             Some(estimate) => self.account(estimate, ending, verdict.busy).into(),
-            None => self.inconclusive(match (ending, verdict.pooled) {
+            None => self.inconclusive(match (ending, pooled) {
                 (Ending::Flawed(reason) | Ending::Stopped(reason), None) => reason.clone(),
                 _ => Reason::NotConverged,
             }),

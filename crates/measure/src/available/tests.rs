@@ -5,6 +5,7 @@ use std::time::Duration;
 use narrows_units::{BitRate, Stamp};
 
 use super::Slope as SlopeMethod;
+use super::answer::{Ending, RunAccount, TurningPointVerdict};
 use super::backlogged::Early;
 use super::curve::{self, Shape};
 use super::pooled::{Capacity, pooled};
@@ -140,6 +141,20 @@ fn a_receiver_that_slept_leaves_its_last_packet() {
     let train = read(&slept);
     assert!(train.slept);
     assert!((train.available(C) / A - 1.0).abs() < 0.01, "{}", train.available(C));
+}
+
+/// Behind a queue that transfers fill, two trains of 25 lost little and said "at least 9.7 Mbit/s".
+#[test]
+fn a_few_trains_that_lost_little_are_no_answer_where_most_lost_much() {
+    let said = |count: usize| {
+        let trains = (0..count).map(|_| read(&through_fluid(&at_rate(200, 80e6)))).collect();
+        let account = RunAccount { trains, packet_octets: 1500, sent: 2_000, lost: 600, ..RunAccount::default() };
+        let pooled = pooled(&account.trains, A, C, Capacity::Known(C)).unwrap();
+        let verdict = TurningPointVerdict { pooled: Some(&pooled), receiver: false, busy: None };
+        account.finish(&Ending::Flawed(account.too_much_loss()), &verdict)
+    };
+    assert!(matches!(said(2), Outcome::Inconclusive { reason: Reason::TooMuchLoss { .. }, .. }));
+    assert!(said(6).estimate().is_some());
 }
 
 #[test]

@@ -8,8 +8,8 @@ use narrows_units::{BitRate, Sender, Stamp};
 use super::super::answer::Ending;
 use super::super::full_queue::Queue;
 use super::Machine;
+use narrows_probe::Step;
 use narrows_probe::probes::TrainReport;
-use narrows_probe::{Reason, Step};
 use narrows_train::train_method::whole_packets;
 
 /// Rates of the trains, as shares of the capacity (ours: the first bounds what is free, and both
@@ -36,7 +36,7 @@ impl Machine {
     /// Trains that ask whether others keep the queue full, if that may be why the run ends.
     pub(super) fn look_full(&mut self, now: Stamp<Sender>, ending: &Ending) -> Option<Step> {
         let may_look = match ending {
-            Ending::Flawed(reason) => matches!(reason, Reason::TooMuchLoss { .. }),
+            Ending::Flawed(_) => ending.is_of_losses(),
             Ending::Settled | Ending::Exhausted => self.seen.slow.is_lossy(),
             Ending::HostLimited | Ending::Stopped(_) => false,
         };
