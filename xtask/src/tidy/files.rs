@@ -139,6 +139,10 @@ fn keys(name: &str, text: &str, broken: &mut Vec<String>) {
 
 /// The line has it as a key of JSON, as what serde calls a field, or as a flag.
 fn names_key(line: &str, word: &str) -> bool {
+    // Most lines have none of these words at all.
+    if !line.contains(word) {
+        return false;
+    }
     let keys = [
         format!("\"{word}\":"),
         format!("\\\"{word}\\\":"),
