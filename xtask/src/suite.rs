@@ -4,13 +4,15 @@
 mod beside;
 mod calibration;
 mod classes;
+mod judged;
 mod lanes;
 mod programs;
 mod tally;
 
-use anyhow::{Result, anyhow, bail};
+use anyhow::{Context, Result, anyhow, bail};
 
-use crate::shell::{quiet, say, shown, watched};
+use crate::provenance::Provenance;
+use crate::shell::{root, say, shown, watched};
 use crate::{accuracy, fuzz, install, room, tidy};
 use classes::{Class, Ignored};
 use programs::Program;
@@ -58,17 +60,20 @@ pub(crate) fn test() -> Result<bool> {
 
 /// What is judged against the real clock: accuracy between real kernels, shapers, pacing. For a
 /// quiet machine, one test at a time. A machine that does not keep time over the bare path is told
-/// so at once; `--anyway` goes on.
+/// so at once; `--anyway` goes on. `--write FILE` leaves a page of what was said.
 pub(crate) fn judge(args: &[String]) -> Result<bool> {
-    let anyway = match args {
-        [] => false,
-        [arg] if arg == "--anyway" => true,
-        _ => bail!("judge takes --anyway and nothing else"),
+    let (anyway, page) = match args.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        [] => (false, None),
+        ["--anyway"] => (true, None),
+        ["--write", page] => (false, Some(page)),
+        ["--anyway", "--write", page] => (true, Some(page)),
+        _ => bail!("judge takes [--anyway] [--write FILE]"),
     };
     let mut tally = Tally::default();
     let not_installed = install::install()?;
-    let able = quiet("cargo", &["build", "--release", "--locked", "--bin", "narrows"]).is_some()
-        && calibration::keeps_time(PROGRAM)?;
+    let programs = programs::built()?;
+    let made = Provenance::begins(&format!("cargo xtask judge {}", args.join(" ")));
+    let (able, accounts) = calibration::keeps_time(PROGRAM)?;
     tally.step("calibration of the bare path", able);
     if !able && !anyway {
         say(
@@ -76,8 +81,17 @@ pub(crate) fn judge(args: &[String]) -> Result<bool> {
         );
         return Ok(tally.close());
     }
-    of_class(&mut tally, ("judge", Class::Judge), &programs::built()?, &not_installed)?;
+    let (able, some_lack) = able_of(Class::Judge, "judge", &not_installed, &mut tally)?;
+    if able.is_empty() && some_lack {
+        return Ok(tally.close());
+    }
+    let names: Vec<&str> = able.iter().map(|test| test.name.as_str()).collect();
+    let (fine, output, all) = judged::run(&programs, &names)?;
+    tally.tests("judge", fine, &output, Some(u64::try_from(able.len())?));
     tally.share_of_cases(LEAST_PERCENT);
+    if let Some(page) = page {
+        std::fs::write(root().join(page), judged::page(&made, &accounts, &all)).context(page.to_owned())?;
+    }
     Ok(tally.close())
 }
 
@@ -102,40 +116,42 @@ fn sweep(tally: &mut Tally, name: &'static str, runs: u32) {
     tally.step(name, swept);
 }
 
-/// The ignored tests of a class. As many must run as the sources have; what this machine cannot run
-/// is counted as skipped.
+/// The ignored tests of a class that this machine can run, and whether there are others. What it
+/// cannot run is counted as skipped.
+fn able_of(
+    class: Class,
+    name: &'static str,
+    not_installed: &[&str],
+    tally: &mut Tally,
+) -> Result<(Vec<Ignored>, bool)> {
+    let missing = classes::missing(PROGRAM, not_installed);
+    let all = classes::ignored()?.into_iter().filter(|test| test.class == class);
+    let (lacking, able): (Vec<Ignored>, Vec<Ignored>) = all.partition(|test| test.lacks(&missing).is_some());
+    for need in &missing {
+        let count = lacking.iter().filter(|test| test.lacks(&missing) == Some(need.as_str())).count();
+        if count > 0 {
+            let why = format!("no {need} here; `narrows emulate --check` says more of namespaces");
+            tally.skip(name, u64::try_from(count)?, &why);
+        }
+    }
+    Ok((able, !lacking.is_empty()))
+}
+
+/// The ignored tests of a class. As many must run as the sources have.
 fn of_class(
     tally: &mut Tally,
     (name, class): (&'static str, Class),
     programs: &[Program],
     not_installed: &[&str],
 ) -> Result<()> {
-    let missing = classes::missing(PROGRAM, not_installed);
-    let all: Vec<Ignored> = classes::ignored()?.into_iter().filter(|test| test.class == class).collect();
-    let (lacking, able): (Vec<&Ignored>, Vec<&Ignored>) = all.iter().partition(|test| test.lacks(&missing).is_some());
-    for need in &missing {
-        let count = lacking.iter().filter(|test| test.lacks(&missing) == Some(need.as_str())).count();
-        if count > 0 {
-            tally.skip(
-                name,
-                u64::try_from(count)?,
-                &format!("no {need} here; `narrows emulate --check` says more of namespaces"),
-            );
-        }
-    }
-    if able.is_empty() && !lacking.is_empty() {
+    let (able, some_lack) = able_of(class, name, not_installed, tally)?;
+    if able.is_empty() && some_lack {
         return Ok(());
     }
-    let (fine, output) = ignored_tests(class, programs, &able)?;
+    let names: Vec<&str> = able.iter().map(|test| test.name.as_str()).collect();
+    // What takes long runs one test at a time.
+    let (fine, output) =
+        if class == Class::Lab { lanes::run(programs, &names)? } else { programs::ignored(programs, &names)? };
     tally.tests(name, fine, &output, Some(u64::try_from(able.len())?));
     Ok(())
-}
-
-/// Runs these tests. What is judged against the clock, or takes long, runs one test at a time.
-fn ignored_tests(class: Class, programs: &[Program], tests: &[&Ignored]) -> Result<(bool, String)> {
-    let names: Vec<&str> = tests.iter().map(|test| test.name.as_str()).collect();
-    match class {
-        Class::Lab => lanes::run(programs, &names),
-        Class::Judge | Class::Soak => programs::ignored(programs, &names),
-    }
 }

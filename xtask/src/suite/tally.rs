@@ -115,10 +115,10 @@ fn count(line: &str, word: &str) -> u64 {
 
 /// What tests say of their cases. A test with several prints a line for each, `JUDGED: case` or
 /// `NOT JUDGED: case: why`; any other test is one case.
-#[derive(Debug, Default, PartialEq, Eq)]
-struct Cases {
-    counted: u64,
-    left_out: u64,
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Cases {
+    pub(super) counted: u64,
+    pub(super) left_out: u64,
     /// Tests of which some case was not judged: they ended well without having shown all.
     incomplete_tests: u64,
 }
@@ -126,7 +126,7 @@ struct Cases {
 impl Cases {
     /// Of test programs that ran one test at a time and whose output was not captured. The words
     /// may stand anywhere in a line, for the name of a test may stand in front.
-    fn of(output: &str) -> Self {
+    pub(super) fn of(output: &str) -> Self {
         let mut all = Self::default();
         let (mut in_test, mut counted, mut left_out) = (false, 0, 0);
         let mut close = |in_test: bool, counted: u64, left_out: u64| {
