@@ -26,6 +26,7 @@ mod record;
 mod room;
 mod shell;
 mod size;
+mod sources;
 mod suite;
 mod tidy;
 

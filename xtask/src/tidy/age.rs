@@ -10,40 +10,21 @@ use std::path::PathBuf;
 use anyhow::{Context, Result};
 
 use crate::shell::{quiet, root, say};
-
-/// What numbers depend on, and where it is.
-const WATCHED: [(&str, &[&str]); 3] = [
-    (
-        "estimators",
-        &[
-            ":(glob)crates/stat/src/**/*.rs",
-            ":(glob)crates/probe/src/**/*.rs",
-            ":(glob)crates/train/src/**/*.rs",
-            ":(glob)crates/diagnose/src/**/*.rs",
-            ":(glob)crates/measure/src/**/*.rs",
-            ":(glob)crates/published/src/**/*.rs",
-            ":(glob)crates/methods/src/**/*.rs",
-        ],
-    ),
-    ("simulator", &[":(glob)crates/sim/src/**/*.rs", ":(glob)crates/scenario/src/**/*.rs"]),
-    ("profiles and paths", &["hosts", "scenarios", "plans"]),
-];
+use crate::sources;
 
 const MARK: &str = "- Older than: ";
 
 /// Says which pages are older, and writes it into them if `mark` is set.
 pub(super) fn report(mark: bool) -> Result<()> {
+    let states = sources::states();
     let pages = quiet("git", &["ls-files", "docs/results/*.md"]).context("git ls-files failed")?;
     for name in pages.lines() {
         let path: PathBuf = root().join(name);
         let text = std::fs::read_to_string(&path).with_context(|| name.to_owned())?;
         let Some(commit) = commit(&text) else { continue };
-        let Some(changed) = changed_since(commit) else {
-            say(&format!("tidy: {name}: made at {commit}, which is not in this clone (no fault)\n"));
-            continue;
-        };
+        let changed = older_than(&text, commit, &states);
         if !changed.is_empty() {
-            say(&format!("tidy: {name}: made at {commit}; changed since: {} (no fault)\n", changed.join(", ")));
+            say(&format!("tidy: {name}: made at {commit}; older than: {} (no fault)\n", changed.join(", ")));
         }
         let new = marked(&text, &changed);
         if mark && new != text {
@@ -60,15 +41,10 @@ fn commit(text: &str) -> Option<&str> {
     (end >= 7).then_some(&line[..end])
 }
 
-/// What has changed since; `None` if the commit is unknown.
-fn changed_since(commit: &str) -> Option<Vec<&'static str>> {
-    quiet("git", &["cat-file", "-e", &format!("{commit}^{{commit}}")])?;
-    let range = format!("{commit}..HEAD");
-    let changed = |paths: &[&str]| {
-        let log = [&["log", "-1", "--format=%h", &range, "--"], paths].concat();
-        quiet("git", &log).is_some_and(|text| !text.trim().is_empty())
-    };
-    Some(WATCHED.into_iter().filter(|(_, paths)| changed(paths)).map(|(what, _)| what).collect())
+/// What a page is older than: by what it says it was made of, else by its commit. One whose commit
+/// is not here may be older than everything.
+fn older_than(text: &str, commit: &str, states: &[(&'static str, String)]) -> Vec<&'static str> {
+    sources::changed(text, states).or_else(|| sources::changed_since(commit)).unwrap_or_else(sources::all)
 }
 
 /// The page with the mark behind its machine, or without one.
@@ -87,7 +63,8 @@ fn marked(text: &str, changed: &[&str]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{changed_since, commit, marked};
+    use super::{commit, marked, older_than};
+    use crate::sources;
 
     const PAGE: &str = "# Page\n\n- Command: `c`\n- Commit: 596a6e7 (section \"Two\": 5be29d2)\n- Duration: 3 s\n- Machine: m\n\nText\n";
 
@@ -106,8 +83,10 @@ mod tests {
     }
 
     #[test]
-    fn a_commit_that_is_not_here_is_no_judgement() {
-        assert_eq!(changed_since("0123456"), None);
-        assert_eq!(changed_since("HEAD"), Some(Vec::new()));
+    fn a_page_that_nobody_can_date_is_older_than_all() {
+        let states = sources::states();
+        assert_eq!(older_than(PAGE, "0123456", &states), sources::all());
+        let page = PAGE.replace("- Duration", &format!("{}- Duration", sources::line(&states)));
+        assert_eq!(older_than(&page, "0123456", &states), Vec::<&str>::new());
     }
 }
