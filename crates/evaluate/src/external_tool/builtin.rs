@@ -4,7 +4,7 @@ use super::adapter::Adapter;
 use super::error::AdapterError;
 
 /// Name and text of each, in the order of `docs/guide/external-tools.md`.
-pub const BUILT_IN: [(&str, &str); 17] = [
+pub const BUILT_IN: [(&str, &str); 18] = [
     ("iperf3-tcp", include_str!("../../../../external-tools/iperf3-tcp.toml")),
     ("iperf3-udp", include_str!("../../../../external-tools/iperf3-udp.toml")),
     ("iperf2-tcp", include_str!("../../../../external-tools/iperf2-tcp.toml")),
@@ -21,6 +21,7 @@ pub const BUILT_IN: [(&str, &str); 17] = [
     ("spruce", include_str!("../../../../external-tools/spruce.toml")),
     ("wbest", include_str!("../../../../external-tools/wbest.toml")),
     ("assolo", include_str!("../../../../external-tools/assolo.toml")),
+    ("yaz", include_str!("../../../../external-tools/yaz.toml")),
     ("obudpst", include_str!("../../../../external-tools/obudpst.toml")),
 ];
 
@@ -47,9 +48,9 @@ mod tests {
             assert!(!adapter.needs().is_empty(), "{name}");
             // No distribution has these: whoever has them puts them on the search path.
             let built_by_hand =
-                ["pathrate", "pathload", "igi", "ptr", "spruce", "wbest", "assolo", "obudpst"].contains(&name);
+                ["pathrate", "pathload", "igi", "ptr", "spruce", "wbest", "assolo", "yaz", "obudpst"].contains(&name);
             assert_eq!(adapter.package().is_none(), built_by_hand, "{name}");
         }
-        assert!(builtin("yaz").is_none());
+        assert!(builtin("pipechar").is_none());
     }
 }

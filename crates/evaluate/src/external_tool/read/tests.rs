@@ -66,6 +66,11 @@ fn research_programs_are_read_as_they_print() {
     let texts = Texts { client: Printed::default(), after: Printed::default(), server: wbest };
     assert_eq!(adapter("wbest").read(&texts).unwrap().numbers[0].found, rate(66_250_000));
     assert_eq!(one("assolo", "1322049600.125000 64.500000\n1322049605.250000 66.750000\n"), rate(66_750_000));
+    let yaz = "## setting max_space to be 1000\n1 1322049600.125000 1322049601.250000 0\n\
+               2 1322049601.750000 1322049603.125000 64516\n";
+    assert_eq!(one("yaz", yaz), rate(64_516_000));
+    let none = adapter("yaz").read(&printed(&format!("{yaz}3 1322049603.5 1322049604.25 0\n"))).unwrap();
+    assert!(matches!(none.numbers[0].found, ParsedNumber::Inconclusive(_)), "{none:?}");
     let both =
         "\nPTR:  58.125 Mpbs (suggested)\nIGI:  61.500 Mpbs\nProbing uses 1.250 seconds, 9 trains, ending at a gap\n";
     assert_eq!(scalar("ptr", both), (rate(58_125_000), PrintedCost { seconds: Some(1.25), ..PrintedCost::default() }));
