@@ -244,6 +244,18 @@ fn write_udp(out: &mut String, rows: &Rows<'_>) -> std::fmt::Result {
 /// (`[Netest03]` §IV; the share is ours).
 const SHORT: f64 = 0.8;
 
+/// What the report says of parallel connections. What was not tried is not advised against, and
+/// without what is available nobody knows whether one connection falls short of it.
+const fn advised(fill: u64, tried: bool, short: Option<bool>) -> &'static str {
+    match (fill, tried, short) {
+        (..=1, ..) => "is not needed",
+        (_, false, _) => "was not tried",
+        (_, true, None) => "not known",
+        (_, true, Some(true)) => "is recommended",
+        (_, true, Some(false)) => "is not recommended",
+    }
+}
+
 fn write_tcp(out: &mut String, rows: &Rows<'_>) -> std::fmt::Result {
     writeln!(out, "\n--- TCP section ---")?;
     let window = rows.value(Metric::TcpWindowOctets);
@@ -263,19 +275,15 @@ fn write_tcp(out: &mut String, rows: &Rows<'_>) -> std::fmt::Result {
         writeln!(out, "            limited by:                 {}", names.join("; "))?;
     }
     let (fill, available) = (rows.value(Metric::TcpStreamsToFill), rows.value(Metric::AvailableIpCapacity));
-    let short = single.zip(available).is_none_or(|(single, available)| (single as f64) < SHORT * available as f64);
+    let short = single.zip(available).map(|(single, available)| (single as f64) < SHORT * available as f64);
     let Some(fill) = fill else {
         return writeln!(out, "        Use of parallel TCP streams:    not known");
     };
-    let is = match (fill, short) {
-        (..=1, _) => "is not needed",
-        (_, true) => "is recommended",
-        (_, false) => "is not recommended",
-    };
-    writeln!(out, "            Use of parallel TCP streams:        {is}")?;
     let estimated = rows
         .row(Metric::TcpStreamsToFill)
         .is_some_and(|row| row.caveats.iter().any(|caveat| caveat.id == "not_converged"));
+    let is = advised(fill, !estimated, short);
+    writeln!(out, "            Use of parallel TCP streams:        {is}")?;
     let suffix = if estimated { " (estimated)" } else { "" };
     writeln!(out, "    {fill} TCP streams can fully utilize the Available bandwidth{suffix}")?;
     if let Some(parallel) = rows.value(Metric::TcpAchievableParallel) {
@@ -302,4 +310,18 @@ fn unknown() -> String {
 
 fn mbps(bps: u64) -> String {
     format!("{:.4} Mbps", bps as f64 / 1e6)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::advised;
+
+    #[test]
+    fn what_was_not_tried_is_not_advised_against() {
+        assert_eq!(advised(4, false, Some(false)), "was not tried");
+        assert_eq!(advised(4, true, None), "not known");
+        assert_eq!(advised(4, true, Some(false)), "is not recommended");
+        assert_eq!(advised(4, true, Some(true)), "is recommended");
+        assert_eq!(advised(1, true, None), "is not needed");
+    }
 }
