@@ -3,6 +3,7 @@
 //!
 //! The classification is that of `[Abut18]` table 2, with deployment, layer and privileges added.
 
+mod names;
 mod params;
 
 use std::collections::BTreeMap;
@@ -142,7 +143,7 @@ const TABLE: &str = "prints the table.";
 
 impl MethodInfo {
     /// The method's manual, with the table of its parameters in place of the line that announces
-    /// it.
+    /// it, and with the names of results as documents have them.
     pub fn manual(&self) -> String {
         let mut shown = String::new();
         for line in self.manual.lines() {
@@ -158,7 +159,7 @@ impl MethodInfo {
             }
             shown.push('\n');
         }
-        shown
+        names::as_in_documents(&shown)
     }
 
     /// The parameter of that name.
