@@ -23,12 +23,24 @@ const ROWS: [Row; 9] = [
     (
         "stalled-hosts",
         ["c4", "f8", "l1", "d2"],
-        &["at least 89.3 Mbit/s\n", "unclear, ", "a host stood still", "repeat while both hosts are idle"],
+        &["at least 89.3 Mbit/s\n", "unclear, ", "paused during ", "repeat while both hosts are idle"],
     ),
     ("random-loss", ["c2", "f1", "l4", "d7"], &["loss of 0.", "find the link that loses: narrows hops"]),
-    ("asymmetric-loss", ["c2", "f1", "l10", "d8"], &["none on the way there; ", "lost on the way back", "--reverse"]),
-    ("mtu-black-hole", ["c2", "f1", "l9", "d1"], &["packets above 1400 octets vanish", "tcp_mtu_probing"]),
-    ("stalled-receiver", ["c2", "f8", "l1", "d2"], &["195 Mbit/s", "it may be all of it", "a host stood still"]),
+    (
+        "asymmetric-loss",
+        ["c2", "f1", "l10", "d8"],
+        &["no loss forward; ", "lost in the reverse direction", "--reverse"],
+    ),
+    (
+        "mtu-black-hole",
+        ["c2", "f1", "l9", "d1"],
+        &["packets above 1400 octets are dropped without an error", "tcp_mtu_probing"],
+    ),
+    (
+        "stalled-receiver",
+        ["c2", "f8", "l1", "d2"],
+        &["195 Mbit/s", "it may be all of it", "far.stalled-receiver paused during "],
+    ),
 ];
 
 fn path(name: &str) -> std::path::PathBuf {

@@ -215,7 +215,8 @@ impl RunAccount {
         let mut diagnostics = Diagnostics::default();
         diagnostics.insert("trains", self.count);
         let caveats = self.caveats();
-        Outcome::Inconclusive { reason, caveats, details: Details::default(), diagnostics }.counted(self.samples())
+        let details = Details { finding: self.finding(Vec::new()), ..Details::default() };
+        Outcome::Inconclusive { reason, caveats, details, diagnostics }.counted(self.samples())
     }
 
     /// Trains that were read, and those that told nothing.
@@ -322,10 +323,20 @@ impl RunAccount {
         if let Some(length) = narrows_stat::median(&lengths) {
             estimate = estimate.with("window_ns", length);
         }
-        let found =
-            AvailableFinding { path_rate_bps: self.scale(), per_train_bps: values.clone(), last_train_bps: None };
-        let estimate = estimate.with("per_train_bps", values).with("per_train_at_ns", at);
-        estimate.found(Finding::Available(Box::new(found)))
+        let found = self.finding(values.clone());
+        estimate.with("per_train_bps", values).with("per_train_at_ns", at).found(found)
+    }
+
+    /// What is known beside the number: what each train says, and which host paused.
+    fn finding(&self, per_train_bps: Vec<f64>) -> Finding {
+        Finding::Available(Box::new(AvailableFinding {
+            path_rate_bps: self.scale(),
+            per_train_bps,
+            last_train_bps: None,
+            trains: self.count,
+            sender_paused_trains: self.paused as usize,
+            receiver_paused_trains: self.trains.iter().filter(|train| train.slept).count(),
+        }))
     }
 
     /// Capacity and cross traffic of the tight link, where the fit gives them.
@@ -399,6 +410,9 @@ impl RunAccount {
     fn account(&self, mut estimate: Estimate, ending: &Ending, busy: Option<Busy>) -> Estimate {
         if let (None, Some(began), Some(ended)) = (estimate.interval, self.began, self.ended) {
             estimate.interval = Some(ended.since(began));
+        }
+        if estimate.details.finding == Finding::Number {
+            estimate = estimate.found(self.finding(Vec::new()));
         }
         for caveat in self.caveats() {
             estimate = estimate.caveat(caveat);

@@ -92,6 +92,12 @@ pub struct AvailableFinding {
     pub per_train_bps: Vec<f64>,
     /// What the newest train says, bit/s, of methods that follow.
     pub last_train_bps: Option<f64>,
+    /// Trains that were sent.
+    pub trains: usize,
+    /// Those during which the sending host paused.
+    pub sender_paused_trains: usize,
+    /// Those during which the receiving host paused.
+    pub receiver_paused_trains: usize,
 }
 
 /// What long trains look like.

@@ -1,7 +1,7 @@
 //! What holds a path back, and what to do about it.
 
 use narrows_diagnose::advice::Severity;
-use narrows_probe::{BoundKind, Caveat, Limit, LimitingFactor};
+use narrows_probe::{BoundKind, Caveat, Finding, Limit, LimitingFactor};
 use narrows_units::Metric;
 
 use super::figures::rate;
@@ -42,8 +42,9 @@ impl View<'_> {
             (_, None) => {
                 // Answers that are as long as the requests.
                 let alike = |row: &MetricRow| row.caveats.iter().any(|it| it.id == Caveat::AsymmetricLimit.id());
-                let why =
-                    |row| if alike(row) { "answers tell the slower direction" } else { "the capacity was not found" };
+                let why = |row| {
+                    if alike(row) { "echoes only show the slower direction" } else { "the capacity was not found" }
+                };
                 self.row(Metric::IpCapacity).map(|row| ("l8", format!("unknown: {}", why(row))))
             }
         }
@@ -59,9 +60,23 @@ impl View<'_> {
         let both = [self.row(Metric::IpCapacity), self.row(Metric::AvailableIpCapacity)];
         let both = || both.iter().flatten();
         if both().any(|row| row.timing_invalid) {
-            return Some(("l1", "unknown: this machine did not keep time while it measured".to_owned()));
+            return Some(("l1", "unknown: the timing was not valid: this machine was late".to_owned()));
         }
-        self.stalled().then(|| ("l1", "unknown: a host stood still now and then during the test".to_owned()))
+        self.stalled().then(|| ("l1", format!("unknown: {}", self.paused())))
+    }
+
+    /// Which host paused, and how often, as far as the trains tell.
+    fn paused(&self) -> String {
+        let found = self.row(Metric::AvailableIpCapacity).and_then(|row| match &row.details.finding {
+            Finding::Available(found) => Some(found),
+            _ => None,
+        });
+        let of = |who: &str, trains: usize, all: usize| format!("{who} paused during {trains} of {all} trains");
+        match found.map(|found| (found.sender_paused_trains, found.receiver_paused_trains, found.trains)) {
+            Some((sender, receiver, all)) if sender > receiver => of(self.end(true), sender, all),
+            Some((sender, receiver, all)) if receiver > sender => of(self.end(false), receiver, all),
+            _ => "a host paused several times during the test".to_owned(),
+        }
     }
 
     /// A host that did not run at times left nothing certain.
@@ -90,7 +105,7 @@ impl View<'_> {
         let stands = found.tcp.limits.first() == Some(&LimitingFactor::MtuBlackHole);
         let size =
             found.path_mtu_octets.map_or_else(|| "of full size".to_owned(), |size| format!("above {size} octets"));
-        stands.then(|| ("l9", format!("IP packets {size} vanish: TCP that sends them hangs")))
+        stands.then(|| ("l9", format!("IP packets {size} are dropped without an error: TCP connections hang")))
     }
 
     /// Only answers are lost.
@@ -101,7 +116,7 @@ impl View<'_> {
             Caveat::Loss { ratio } => Some(*ratio),
             _ => None,
         })?;
-        Some(("l10", format!("none on the way there; {:.1} % of answers were lost on the way back", share * 100.0)))
+        Some(("l10", format!("no loss forward; {:.1} % of answers lost in the reverse direction", share * 100.0)))
     }
 
     /// One connection does not use what is free.
@@ -162,7 +177,7 @@ impl View<'_> {
         match limit {
             Some("l1") => Some(("d2", self.repeat())),
             _ if self.document.is_single_ended() => {
-                Some(("d6", "run narrows serve there, for free now, UDP, TCP, each direction".to_owned()))
+                Some(("d6", "run narrows serve there to measure free now, UDP, TCP, each direction".to_owned()))
             }
             Some("l8") => Some(("d2", self.repeat())),
             _ if unknown => Some(("d2", self.repeat())),
@@ -171,7 +186,7 @@ impl View<'_> {
             }
             Some("l3") => Some(("d3", "count on the sustained rate, whatever short tests say".to_owned())),
             Some("l6") => Some(("d4", format!("find the busy link: narrows hops {}", self.host()))),
-            Some("l10") => Some(("d8", format!("measure the way back: narrows test {} --reverse", self.host()))),
+            Some("l10") => Some(("d8", format!("test that direction: narrows test {} --reverse", self.host()))),
             // One metric alone does not clear the hosts.
             _ if !self.document.is_whole_job() => None,
             limit => limit.map(|_| ("d5", "nothing to fix on the two hosts".to_owned())),

@@ -2,7 +2,8 @@ use std::time::Duration;
 
 use narrows_methods::job::JobReport;
 use narrows_probe::{
-    Caveat, Cost, Entry, Estimate, Finding, Limit, LimitingFactor, Outcome, PathFacts, Ranged, Reason, TcpFinding,
+    AvailableFinding, Caveat, Cost, Entry, Estimate, Finding, Limit, LimitingFactor, Outcome, PathFacts, Ranged,
+    Reason, TcpFinding,
 };
 use narrows_units::{BitRate, Direction, Metric, Octets};
 use proptest::prelude::*;
@@ -65,7 +66,7 @@ fn what_one_end_alone_cannot_tell() {
     Carries   97.5 Mbit/s (97-98) to far.example
     Free now  not measurable without narrows serve on far.example
     Limit     the path's slowest link; which one: narrows hops far.example
-    Do        run narrows serve there, for free now, UDP, TCP, each direction
+    Do        run narrows serve there to measure free now, UDP, TCP, each direction
     ");
 }
 
@@ -79,8 +80,8 @@ fn answers_as_long_as_requests_tell_the_slower_direction() {
     insta::assert_snapshot!(answer_text(&document.answer), @r"
     Carries   at least 49.1 Mbit/s
     Free now  not measurable without narrows serve on far.example
-    Limit     unknown: answers tell the slower direction
-    Do        run narrows serve there, for free now, UDP, TCP, each direction
+    Limit     unknown: echoes only show the slower direction
+    Do        run narrows serve there to measure free now, UDP, TCP, each direction
     Doubts    1, on capacity: either direction may be the limit
     ");
 }
@@ -237,8 +238,27 @@ fn hosts_that_stall_are_told_before_the_path() {
     });
     let lines = super::answer(&document);
     let limit = lines.iter().find(|line| line.line == Topic::Limit).unwrap();
-    assert_eq!((limit.rule, limit.text.as_str()), ("l1", "unknown: this machine did not keep time while it measured"));
+    assert_eq!((limit.rule, limit.text.as_str()), ("l1", "unknown: the timing was not valid: this machine was late"));
     assert!(lines.iter().any(|line| line.rule == "c2" && line.text.starts_with("timing invalid: 97.5 Mbit/s")));
+}
+
+#[test]
+fn the_host_that_paused_is_named() {
+    let said = |sender_paused_trains, receiver_paused_trains| {
+        let (metric, mut estimate) = rate(Metric::AvailableIpCapacity, 85_000, 30_000, 140_000);
+        let found = AvailableFinding {
+            trains: 40,
+            sender_paused_trains,
+            receiver_paused_trains,
+            ..AvailableFinding::default()
+        };
+        estimate = estimate.caveat(Caveat::HostStall).found(Finding::Available(Box::new(found)));
+        let lines = document(vec![(metric, estimate.into())]).answer;
+        lines.into_iter().find(|line| line.line == Topic::Limit).expect("a limit").text
+    };
+    assert_eq!(said(12, 3), "unknown: this host paused during 12 of 40 trains");
+    assert_eq!(said(0, 7), "unknown: far.example paused during 7 of 40 trains");
+    assert_eq!(said(0, 0), "unknown: a host paused several times during the test");
 }
 
 /// Stages that only carry a load do not spoil what the path is known by.
