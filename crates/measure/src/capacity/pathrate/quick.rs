@@ -83,17 +83,17 @@ fn own_agreement(session: &MethodRun) -> Option<Agreement> {
     Some(sharpened(session, &members, found))
 }
 
-/// With the long train that looks for a bucket, where nobody came between its packets and it says
-/// what the others say. Where stamps blur a packet's time the first of a train, which wakes the
-/// receiver, comes late, and short trains read too fast: on a link that did not look loaded the
-/// long one alone counts.
+/// With the long train that looks for a bucket, where nobody came between its packets, as far as
+/// stamps tell, and it says what the others say. Where stamps blur a packet's time the first of a
+/// train, which wakes the receiver, comes late, and short trains read too fast: on a link that did
+/// not look loaded the long one alone counts.
 fn sharpened(session: &MethodRun, members: &[&Sample], found: Agreement) -> Agreement {
     // A train that left much faster is hardly slowed by what checks did not see.
     let fast = sent_share(session).is_some_and(|share| share < FAST_SENDER);
     if blurred(session, found.rate) && (fast || session.narrow_is_loaded(1) == Some(false)) {
         let like = |sample: &&Sample| {
             let rate = sample.wire_rate(session.framing());
-            rate.is_some_and(|rate| NEAR_BLURRED.contains(&(rate / found.rate)))
+            rate.is_some_and(|rate| NEAR_BLURRED.contains(&(rate / found.rate))) && is_straight(session, sample)
         };
         let long: Vec<&Sample> = session.of(Phase::Bucket).filter(like).collect();
         if let Some(Agreement { rate, low, high }) = mean_of(session, &long) {
