@@ -69,7 +69,7 @@ fn measure(commit: &str) -> Result<Measured> {
     // Downloads are the network's affair.
     cargo(&clone, &["fetch", "--locked", "--quiet"])?;
     let lock = std::fs::read_to_string(clone.join("Cargo.lock")).context("no Cargo.lock")?;
-    let full: &[&str] = if has(&clone, "[features]\n# Everything") { &["--features", "full"] } else { &[] };
+    let full: &[&str] = if has(&clone, "\nfull = [") { &["--features", "full"] } else { &[] };
     let demo = cargo(&clone, &["build", "--release", "--locked"])?;
     // What the tests build before they run; the demo's build is there already for anyone who
     // follows the README.

@@ -52,7 +52,9 @@ mod throughput;
 mod traffic;
 mod watch;
 mod watch_api;
+#[cfg(feature = "fleet")]
 mod watch_faults;
+#[cfg(feature = "fleet")]
 mod watch_flapping_lab;
 mod watch_hosts;
 mod watch_kills;
