@@ -22,6 +22,13 @@ pub(crate) fn methods() -> ArgValueCandidates {
     })
 }
 
+/// Labs that are up.
+pub(crate) fn labs() -> ArgValueCandidates {
+    ArgValueCandidates::new(|| {
+        narrows_lab::labs().into_iter().map(|lab| CompletionCandidate::new(lab.id.to_string())).collect()
+    })
+}
+
 /// Interfaces of this host.
 pub(crate) fn interfaces() -> ArgValueCandidates {
     ArgValueCandidates::new(|| {

@@ -12,6 +12,7 @@ use crate::output;
 #[derive(Debug, clap::Args)]
 pub(crate) struct MethodsArgs {
     /// One method: print its manual
+    #[arg(add = crate::complete::methods())]
     name: Option<String>,
     /// Print JSON
     #[arg(long, short = 'J')]

@@ -53,7 +53,7 @@ pub(crate) struct PassiveArgs {
     #[arg(long, value_name = "FILE", conflicts_with = "interface")]
     sent: Option<PathBuf>,
     /// Only this method; may be repeated
-    #[arg(long = "method", short)]
+    #[arg(long = "method", short, add = crate::complete::methods())]
     methods: Vec<String>,
     /// Parameter, NAME=VALUE, for every method that has it, or METHOD.NAME=VALUE; may be repeated
     #[arg(long = "param", value_name = "NAME=VALUE")]

@@ -32,7 +32,7 @@ pub(crate) struct ReplayArgs {
     #[arg(long, value_name = "N")]
     run: Option<usize>,
     /// Another method than the recorded one; see `narrows methods`
-    #[arg(long, short)]
+    #[arg(long, short, add = crate::complete::methods())]
     method: Option<String>,
     /// Parameter of the method, NAME=VALUE; may be repeated. Over those recorded, unless the method
     /// is another one

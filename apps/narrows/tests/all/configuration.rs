@@ -123,6 +123,8 @@ fn shells_ask_the_program() {
     is_offered(&["narrows", "te"], "test");
     is_offered(&["narrows", "capacity", "h", "--method", ""], "pathrate");
     is_offered(&["narrows", "hops", "h", "--method", "ho"], "hops");
+    is_offered(&["narrows", "methods", ""], "slope");
+    is_offered(&["narrows", "replay", "path.rec", "--method", ""], "pathload");
     is_offered(&["narrows", "test", ""], "127.0.0.1");
     is_offered(&["narrows", "passive", "--interface", ""], "lo");
     is_offered(&["narrows", "test", "h", "--bu"], "--budget");

@@ -16,7 +16,7 @@ use crate::{interrupt, output};
 #[derive(Debug, clap::Args)]
 pub(crate) struct DownArgs {
     /// The lab; not needed if only one is up
-    #[arg(conflicts_with = "all")]
+    #[arg(conflicts_with = "all", add = crate::complete::labs())]
     id: Option<String>,
     /// All labs that `narrows lab up` made
     #[arg(long)]

@@ -13,6 +13,7 @@ use crate::output;
 #[derive(Debug, clap::Args)]
 pub(crate) struct StatusArgs {
     /// Only this lab
+    #[arg(add = crate::complete::labs())]
     id: Option<String>,
     /// Print one JSON object
     #[arg(long)]
