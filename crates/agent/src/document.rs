@@ -31,7 +31,7 @@ struct Entry {
     high: Option<f64>,
     unit: Unit,
     direction: narrows_units::Direction,
-    verdict: Verdict,
+    verdict: AnswerVerdict,
     #[serde(default)]
     octets: u64,
     reason: Option<Remark>,
@@ -43,7 +43,7 @@ struct Entry {
 
 #[derive(Clone, Copy, PartialEq, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Verdict {
+enum AnswerVerdict {
     Estimated,
     LowerBound,
     UpperBound,
@@ -92,7 +92,7 @@ impl Entry {
     /// rests on the smaller part. Whose fault it was is not known; the path's it was not.
     fn is_of_a_busy_host(&self) -> bool {
         let doubted = self.caveats.iter().any(|caveat| ["host_stall", "clock_step"].contains(&caveat.id.as_str()));
-        if self.verdict == Verdict::Inconclusive {
+        if self.verdict == AnswerVerdict::Inconclusive {
             return doubted || self.reason.as_ref().is_some_and(|reason| reason.id == "sender_cannot_pace");
         }
         let all = |counts: &BTreeMap<String, u64>| counts.values().sum::<u64>();
@@ -101,10 +101,10 @@ impl Entry {
 
     fn value(&self) -> Value {
         let claim = match self.verdict {
-            Verdict::Estimated => Claim::Estimate,
-            Verdict::LowerBound => Claim::AtLeast,
-            Verdict::UpperBound => Claim::AtMost,
-            Verdict::Inconclusive => Claim::Inconclusive,
+            AnswerVerdict::Estimated => Claim::Estimate,
+            AnswerVerdict::LowerBound => Claim::AtLeast,
+            AnswerVerdict::UpperBound => Claim::AtMost,
+            AnswerVerdict::Inconclusive => Claim::Inconclusive,
         };
         let direction = match self.direction {
             narrows_units::Direction::Reverse => Direction::Reverse,

@@ -11,4 +11,4 @@ mod prove;
 pub mod rfc8382;
 
 pub use cover::{Explanation, explain};
-pub use prove::{Available, Proof, Verdict, prove};
+pub use prove::{Available, Proof, ProofVerdict, prove};

@@ -9,9 +9,10 @@
 //! | one validated flow: echo, receive | `flow.rs`, `listen.rs`, `collect.rs` | a thread per flow |
 //! | trains, loads, transfers, one after the other | `conduct.rs`, `conductor.rs`, `train.rs`, `load.rs`, `bulk.rs` | a thread per session |
 //!
-//! **Invariant:** a session's conductor is never away from its orders and from `Session::must_stop`
-//! for longer than 50 ms while something of its own sends towards the client, so that traffic ends
-//! within a second of the client's last sign of life, whatever happened to the control connection.
+//! **Invariant:** a session's conductor is never away from its orders and from
+//! `ServedSession::must_stop` for longer than 50 ms while something of its own sends towards the
+//! client, so that traffic ends within a second of the client's last sign of life, whatever
+//! happened to the control connection.
 
 mod bulk;
 mod collect;

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use narrows_report::events::parse;
-use narrows_report::screen::{Look, Model, Screen, picture};
+use narrows_report::screen::{Model, Screen, ScreenView, picture};
 
 #[path = "../src/screen/runs.rs"]
 mod runs;
@@ -20,7 +20,7 @@ use runs::RUNS;
 fn screen(lines: &str, percent: usize, (columns, rows): (u16, u16)) -> Screen {
     let events: Vec<_> = lines.lines().filter_map(parse).collect();
     let some = events.len() * percent / 100;
-    Model::of(events.iter().take(some.max(1))).view(columns, rows, &Look::default())
+    Model::of(events.iter().take(some.max(1))).view(columns, rows, &ScreenView::default())
 }
 
 fn main() -> ExitCode {

@@ -34,7 +34,7 @@ pub const LEAST: (u16, u16) = (60, 16);
 /// How a screen is to look, and where in it the user is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of the view")]
-pub struct Look {
+pub struct ScreenView {
     /// Nothing beyond ASCII.
     pub ascii: bool,
     /// What lies over the screen.

@@ -109,14 +109,14 @@ pub(super) struct Run {
     pub(super) value_bps: Option<f64>,
     pub(super) low_bps: Option<f64>,
     pub(super) high_bps: Option<f64>,
-    pub(super) verdict: Verdict,
+    pub(super) verdict: AblationVerdict,
     pub(super) octets: f64,
     pub(super) seconds: f64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Verdict {
+pub(super) enum AblationVerdict {
     Estimated,
     LowerBound,
     UpperBound,

@@ -1,13 +1,13 @@
 //! What runs are worth: errors, coverage, cost, and one number of them all.
 
-use super::grid::{Run, Verdict};
+use super::grid::{AblationVerdict, Run};
 
 /// What one run gave; errors and widths are shares of the narrow link's capacity.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Judged {
     error: Option<f64>,
     covers: bool,
-    verdict: Verdict,
+    verdict: AblationVerdict,
     /// Width of the interval, and twenty times what it misses the truth by: the interval score for
     /// 90 % of T. Gneiting and A. E. Raftery (2007), which is least in the mean for the interval
     /// that says what is known.
@@ -30,16 +30,16 @@ impl Judged {
         let truth = share(run.truth_bps)?;
         // A bound ends where the path does; who says nothing says that everything is possible.
         let (low, high) = match run.verdict {
-            Verdict::Estimated => (share(run.low_bps)?, share(run.high_bps)?),
-            Verdict::LowerBound => (share(run.low_bps)?, share(run.low_bps)?.max(1.0)),
-            Verdict::UpperBound => (0.0, share(run.high_bps)?),
-            Verdict::Inconclusive => (0.0, 1.0),
+            AblationVerdict::Estimated => (share(run.low_bps)?, share(run.high_bps)?),
+            AblationVerdict::LowerBound => (share(run.low_bps)?, share(run.low_bps)?.max(1.0)),
+            AblationVerdict::UpperBound => (0.0, share(run.high_bps)?),
+            AblationVerdict::Inconclusive => (0.0, 1.0),
         };
         let missed = (low - truth).max(truth - high).max(0.0);
-        let value = share(run.value_bps).filter(|_| run.verdict == Verdict::Estimated);
+        let value = share(run.value_bps).filter(|_| run.verdict == AblationVerdict::Estimated);
         Some(Self {
             error: value.map(|value| value - truth),
-            covers: run.verdict != Verdict::Inconclusive && missed == 0.0,
+            covers: run.verdict != AblationVerdict::Inconclusive && missed == 0.0,
             verdict: run.verdict,
             score: (high - low + MISSED * missed).min(WORST),
             octets: run.octets,
@@ -69,14 +69,14 @@ impl Summary {
         let mut errors: Vec<f64> = all.iter().filter_map(|run| run.error).map(f64::abs).collect();
         errors.sort_by(f64::total_cmp);
         let count = |of: &dyn Fn(&Judged) -> bool| all.iter().filter(|run| of(run)).count() as f64;
-        let is = |verdict: Verdict| count(&|run| run.verdict == verdict);
+        let is = |verdict: AblationVerdict| count(&|run| run.verdict == verdict);
         let whole = all.len() as f64;
-        let none = is(Verdict::Inconclusive);
+        let none = is(AblationVerdict::Inconclusive);
         Self {
             median: quantile(&errors, 0.5),
             p90: quantile(&errors, 0.9),
             coverage: count(&|run| run.covers) / (whole - none).max(1.0),
-            bounds: (is(Verdict::LowerBound) + is(Verdict::UpperBound)) / whole,
+            bounds: (is(AblationVerdict::LowerBound) + is(AblationVerdict::UpperBound)) / whole,
             inconclusive: none / whole,
             megabytes: mean(all.iter().map(|run| run.octets)) / 1e6,
             seconds: mean(all.iter().map(|run| run.seconds)),
@@ -121,7 +121,7 @@ fn quantile(sorted: &[f64], share: f64) -> f64 {
 mod tests {
     use super::*;
 
-    fn judged(verdict: Verdict, value: f64, low: f64, high: f64) -> Judged {
+    fn judged(verdict: AblationVerdict, value: f64, low: f64, high: f64) -> Judged {
         let run = Run {
             truth_bps: Some(50.0),
             value_bps: Some(value),
@@ -140,20 +140,26 @@ mod tests {
 
     #[test]
     fn intervals_score_their_width_and_their_misses() {
-        assert!(near(judged(Verdict::Estimated, 52.0, 48.0, 56.0).score, 0.08));
-        let missed = judged(Verdict::Estimated, 58.0, 53.0, 60.0);
+        assert!(near(judged(AblationVerdict::Estimated, 52.0, 48.0, 56.0).score, 0.08));
+        let missed = judged(AblationVerdict::Estimated, 58.0, 53.0, 60.0);
         assert!(near(missed.score, 0.07 + 20.0 * 0.03) && !missed.covers);
         assert!(near(missed.error.unwrap(), 0.08));
-        let bound = judged(Verdict::LowerBound, 40.0, 40.0, 40.0);
+        let bound = judged(AblationVerdict::LowerBound, 40.0, 40.0, 40.0);
         assert!(near(bound.score, 0.6) && bound.covers && bound.error.is_none());
-        assert!(near(judged(Verdict::Inconclusive, 0.0, 0.0, 0.0).score, 1.0));
+        assert!(near(judged(AblationVerdict::Inconclusive, 0.0, 0.0, 0.0).score, 1.0));
     }
 
     #[test]
     fn summaries_are_of_all_runs() {
         let grid = vec![
-            vec![judged(Verdict::Estimated, 51.0, 48.0, 56.0), judged(Verdict::Estimated, 47.0, 44.0, 49.0)],
-            vec![judged(Verdict::LowerBound, 40.0, 40.0, 40.0), judged(Verdict::Inconclusive, 0.0, 0.0, 0.0)],
+            vec![
+                judged(AblationVerdict::Estimated, 51.0, 48.0, 56.0),
+                judged(AblationVerdict::Estimated, 47.0, 44.0, 49.0),
+            ],
+            vec![
+                judged(AblationVerdict::LowerBound, 40.0, 40.0, 40.0),
+                judged(AblationVerdict::Inconclusive, 0.0, 0.0, 0.0),
+            ],
         ];
         let summary = Summary::of(&grid);
         assert!(near(summary.median, 0.02) && near(summary.p90, 0.028));
@@ -166,8 +172,10 @@ mod tests {
     /// and 12 in one of two cells.
     #[test]
     fn a_loss_is_at_equal_octets() {
-        let of =
-            |half: f64, octets: f64| Judged { octets, ..judged(Verdict::Estimated, 50.0, 50.0 - half, 50.0 + half) };
+        let of = |half: f64, octets: f64| Judged {
+            octets,
+            ..judged(AblationVerdict::Estimated, 50.0, 50.0 - half, 50.0 + half)
+        };
         let still = vec![of(3.0, 1.0), of(3.0, 1.0)];
         let shipped = vec![vec![of(4.0, 1.0), of(6.0, 1.0)], still.clone()];
         let other = vec![vec![of(6.0, 4.0), of(6.0, 4.0)], still];

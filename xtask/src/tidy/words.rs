@@ -38,6 +38,9 @@ const NAMES: [&str; 19] = [
     "seen_bps",
 ];
 
+/// Names of types that say nothing of what they are. Variants may be called so.
+const TYPES: [&str; 5] = ["Seen", "Found", "Session", "Verdict", "Look"];
+
 /// Phrases that only we would understand: in no sentence of a document, a comment or a message.
 const PHRASES: [&str; 3] = ["far host", "far end", "trains in cars"];
 
@@ -74,8 +77,12 @@ fn file(name: &str, text: &str, broken: &mut Vec<String>) {
         let comment = line.trim_start().starts_with("//");
         if !rust || comment {
             said(line, name, number, broken);
+            if let Some(key) = key(line).filter(|_| !rust) {
+                tell(banned(key), name, number, broken);
+            }
             continue;
         }
+        tell(type_of_no_meaning(line), name, number, broken);
         for piece in line.replace("\\\"", "").replace("'\"'", "").split_inclusive('"') {
             let (chunk, ends) = piece.strip_suffix('"').map_or((piece, false), |chunk| (chunk, true));
             // A literal of one word is a key; a longer one is a sentence.
@@ -90,6 +97,25 @@ fn file(name: &str, text: &str, broken: &mut Vec<String>) {
             inside ^= ends;
         }
     }
+}
+
+/// The key that a line of JSON or TOML begins with.
+fn key(line: &str) -> Option<&str> {
+    let line = line.trim_start();
+    let (key, rest) = match line.strip_prefix('"') {
+        Some(quoted) => quoted.split_once('"')?,
+        None => line.split_at(line.find(|letter: char| !letter.is_alphanumeric() && letter != '_')?),
+    };
+    let defines = rest.trim_start().starts_with(if line.starts_with('"') { ':' } else { '=' });
+    (defines && !key.is_empty()).then_some(key)
+}
+
+/// The name of a type that this line defines, where it is one of [`TYPES`].
+fn type_of_no_meaning(line: &str) -> Option<&'static str> {
+    let mut words = words(line).filter(|word| !word.is_empty());
+    words.find(|word| ["struct", "enum", "trait", "type"].contains(word))?;
+    let name = words.next()?;
+    TYPES.into_iter().find(|word| *word == name)
 }
 
 fn words(text: &str) -> impl Iterator<Item = &str> {
@@ -156,6 +182,19 @@ mod tests {
         assert_eq!(found("a.md", "The courier."), 1);
         assert_eq!(found("a.md", "Ask the Far host."), 1);
         assert_eq!(found("lobby.rs", ""), 1);
+    }
+
+    #[test]
+    fn keys_of_documents_are_names() {
+        assert_eq!(found("a.json", "  \"told\": 3,\n  \"about\": \"told\""), 1);
+        assert_eq!(found("a.toml", "patience = 3\nabout = \"patience\"\n# patience = 4"), 1);
+        assert_eq!(found("a.snap", "what was told: nothing"), 0);
+    }
+
+    #[test]
+    fn types_say_what_they_are() {
+        assert_eq!(found("a.rs", "pub(super) struct Session<'a> {\nenum Verdict {\nstruct SessionLog;"), 2);
+        assert_eq!(found("a.rs", "    Session { token: u8 },"), 0);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! What a key does.
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
-use narrows_report::screen::{Look, Over};
+use narrows_report::screen::{Over, ScreenView};
 
 /// What a key asks for beyond another look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,7 +19,7 @@ pub(super) enum Asked {
 }
 
 /// Changes the look. `entries`: how many hops or lines there are.
-pub(super) fn press(key: KeyEvent, look: &mut Look, entries: usize) -> Asked {
+pub(super) fn press(key: KeyEvent, look: &mut ScreenView, entries: usize) -> Asked {
     if key.modifiers.contains(KeyModifiers::CONTROL) {
         return match key.code {
             KeyCode::Char('c') => Asked::End,
@@ -51,7 +51,7 @@ mod tests {
 
     #[test]
     fn keys_change_the_look_or_ask() {
-        let mut look = Look::default();
+        let mut look = ScreenView::default();
         let mut key = |code: KeyCode| press(KeyEvent::new(code, KeyModifiers::NONE), &mut look, 3);
         assert_eq!(key(KeyCode::Char('q')), Asked::End);
         assert_eq!(key(KeyCode::Char('p')), Asked::Pause);

@@ -11,7 +11,7 @@ use crossterm::event::{self, Event, KeyEventKind};
 use narrows_net::thread_scheduling::Background;
 use narrows_probe::OnPath;
 use narrows_probe::progress::Timed;
-use narrows_report::screen::{Look, Model};
+use narrows_report::screen::{Model, ScreenView};
 use signal_hook::consts::{SIGINT, SIGTERM, SIGTSTP};
 use signal_hook::iterator::Signals;
 
@@ -37,7 +37,7 @@ pub(super) fn start(events: Receiver<Timed>, shared: Arc<Shared>, ascii: bool) -
         terminal: Some(terminal),
         model: Model::default(),
         frozen: None,
-        look: Look { ascii, ..Look::default() },
+        look: ScreenView { ascii, ..ScreenView::default() },
         theme: Theme::of_environment(),
         shared,
         stop,
@@ -65,7 +65,7 @@ struct Painter {
     model: Model,
     /// What is shown while the view stands still.
     frozen: Option<Model>,
-    look: Look,
+    look: ScreenView,
     theme: Theme,
     shared: Arc<Shared>,
     stop: Arc<AtomicBool>,

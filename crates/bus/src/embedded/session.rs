@@ -40,7 +40,7 @@ pub(super) async fn run(shared: Arc<Shared>, mut socket: Socket, admission: Opti
     let client = shared.router.enter(public_key, Arc::clone(&outbox));
     let entered = Entered { shared: Arc::clone(&shared), client };
     let (sink, stream) = socket.split();
-    let session = Session { shared, outbox: Arc::clone(&outbox), may, client, fetches: JoinSet::new() };
+    let session = ClientSession { shared, outbox: Arc::clone(&outbox), may, client, fetches: JoinSet::new() };
     let ping = entered.shared.limits.ping;
     tokio::select! {
         _ = session.read(stream) => {}
@@ -81,7 +81,7 @@ async fn write(
     }
 }
 
-struct Session {
+struct ClientSession {
     shared: Arc<Shared>,
     outbox: Arc<Outbox>,
     may: Permissions,
@@ -89,7 +89,7 @@ struct Session {
     fetches: JoinSet<()>,
 }
 
-impl Session {
+impl ClientSession {
     async fn read(mut self, mut stream: SplitStream<Socket>) -> Result<()> {
         loop {
             let octets = next(&mut stream, self.shared.limits.silence).await?;

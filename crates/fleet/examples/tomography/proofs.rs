@@ -1,6 +1,6 @@
 //! Proofs by load over paths that share a link, and over such that do not.
 
-use narrows_fleet::sharing::{Available, Proof, Verdict, prove};
+use narrows_fleet::sharing::{Available, Proof, ProofVerdict, prove};
 use narrows_units::BitRate;
 use rand::{RngExt, SeedableRng};
 use rand_distr::{Distribution, StandardNormal};
@@ -21,12 +21,13 @@ pub(crate) fn trials(count: u64, seed: u64, variation: f64) -> Proofs {
     for trial in 0..count {
         let mut rng = Pcg64::seed_from_u64(seed + trial);
         let shared = trial % 2 == 0;
-        let verdict = Verdict::of(draw(&mut rng, shared, variation).and_then(|proof| prove(&proof)).unwrap_or(1.0));
+        let verdict =
+            ProofVerdict::of(draw(&mut rng, shared, variation).and_then(|proof| prove(&proof)).unwrap_or(1.0));
         match verdict {
-            Verdict::Inconclusive => proofs.inconclusive += 1,
-            Verdict::Shared if shared => proofs.right += 1,
-            Verdict::NotShared if !shared => proofs.right += 1,
-            Verdict::Shared | Verdict::NotShared => proofs.wrong += 1,
+            ProofVerdict::Inconclusive => proofs.inconclusive += 1,
+            ProofVerdict::Shared if shared => proofs.right += 1,
+            ProofVerdict::NotShared if !shared => proofs.right += 1,
+            ProofVerdict::Shared | ProofVerdict::NotShared => proofs.wrong += 1,
         }
     }
     proofs

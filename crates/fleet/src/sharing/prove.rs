@@ -70,7 +70,7 @@ impl Available {
 /// What a proof says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Verdict {
+pub enum ProofVerdict {
     /// A's load takes what B has available.
     Shared,
     /// It does not.
@@ -79,7 +79,7 @@ pub enum Verdict {
     Inconclusive,
 }
 
-impl Verdict {
+impl ProofVerdict {
     /// Of a likelihood ratio of "falls" to "unchanged".
     pub fn of(ratio: f64) -> Self {
         if ratio >= SURE {

@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 
 use narrows_fleet::keys::Name;
 use narrows_fleet::message::{Claim, Direction, Run, Value};
-use narrows_fleet::sharing::{Available, Proof, Verdict, prove};
+use narrows_fleet::sharing::{Available, Proof, ProofVerdict, prove};
 use narrows_fleet::topology::Pair;
 use narrows_units::{BitRate, Metric};
 use serde::Serialize;
@@ -178,10 +178,10 @@ impl Hub {
                 Ok(proof) => (prove(&proof), None),
                 Err(why) => (None, Some(why)),
             };
-            let state = match ratio.map(Verdict::of) {
-                Some(Verdict::Shared) => "shared",
-                Some(Verdict::NotShared) => "not_shared",
-                Some(Verdict::Inconclusive) | None => "inconclusive",
+            let state = match ratio.map(ProofVerdict::of) {
+                Some(ProofVerdict::Shared) => "shared",
+                Some(ProofVerdict::NotShared) => "not_shared",
+                Some(ProofVerdict::Inconclusive) | None => "inconclusive",
             };
             let now = self.now();
             let text = why.as_ref().map_or_else(String::new, |why| format!(": {why}"));

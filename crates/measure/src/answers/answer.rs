@@ -13,7 +13,7 @@ use narrows_train::train_method::returned_ns;
 use narrows_units::Framing;
 
 /// What the trains say.
-struct Verdict {
+struct SpacingVerdict {
     chosen: Mode,
     /// Half of the interval's width, as a share.
     half: f64,
@@ -21,7 +21,7 @@ struct Verdict {
     alone: bool,
 }
 
-impl Verdict {
+impl SpacingVerdict {
     /// Of gaps whose stamps are off by `noise`, ns.
     fn of(closed: &[f64], noise: f64) -> Result<Self, Reason> {
         if closed.len() < FEWEST {
@@ -53,14 +53,14 @@ impl Verdict {
 /// Traffic of others moves more of those than of single gaps. Steady traffic makes them agree too
 /// wide where single ones do not: that is a bound, if a `bound` is all that is asked.
 fn evened(
-    single: Result<Verdict, Reason>,
-    several: impl FnOnce() -> Result<Verdict, Reason>,
+    single: Result<SpacingVerdict, Reason>,
+    several: impl FnOnce() -> Result<SpacingVerdict, Reason>,
     bound: bool,
-) -> Result<Verdict, Reason> {
+) -> Result<SpacingVerdict, Reason> {
     let even = |least: f64| several().ok().filter(|even| even.chosen.share >= MOST_OF_THEM.max(least));
     match single {
         Ok(single) => {
-            let near = |even: &Verdict| (even.chosen.mean_ns / single.chosen.mean_ns - 1.0).abs() < RIPPLE;
+            let near = |even: &SpacingVerdict| (even.chosen.mean_ns / single.chosen.mean_ns - 1.0).abs() < RIPPLE;
             Ok(even(single.chosen.share).filter(near).unwrap_or(single))
         }
         Err(Reason::NoAgreement) if bound => even(0.0).ok_or(Reason::NoAgreement),
@@ -71,7 +71,7 @@ fn evened(
 impl MethodRun {
     /// Enough gaps agree.
     pub(super) fn is_settled(&self) -> bool {
-        let settled = |verdict: &Verdict| {
+        let settled = |verdict: &SpacingVerdict| {
             verdict.chosen.count >= ENOUGH && verdict.chosen.share >= MOST_OF_THEM && verdict.half <= SURE
         };
         self.trains.len() >= LEAST_TRAINS && self.verdict().is_ok_and(|verdict| settled(&verdict))
@@ -95,11 +95,11 @@ impl MethodRun {
         self.gaps_of(self.together())
     }
 
-    fn verdict(&self) -> Result<Verdict, Reason> {
+    fn verdict(&self) -> Result<SpacingVerdict, Reason> {
         let of = |together: usize| {
             let closed: Vec<f64> =
                 self.gaps_of(together).iter().filter(|gap| !gap.is_open()).map(|gap| gap.ns).collect();
-            Verdict::of(&closed, self.noise_ns() / together as f64)
+            SpacingVerdict::of(&closed, self.noise_ns() / together as f64)
         };
         let together = self.together();
         evened(of(together), || of(EVEN * together), !self.has_small_answers())
@@ -184,7 +184,7 @@ impl MethodRun {
         Some(estimate.at_least(Limit::Sender).caveat(Caveat::SenderLimited))
     }
 
-    fn estimate(&self, verdict: &Verdict) -> Result<Estimate, Reason> {
+    fn estimate(&self, verdict: &SpacingVerdict) -> Result<Estimate, Reason> {
         let none = || Reason::NoAgreement;
         let value = self.rate(verdict.chosen.mean_ns).ok_or_else(none)?;
         let low = value.scaled(1.0 - verdict.half).ok_or_else(none)?;
@@ -294,19 +294,19 @@ mod tests {
     #[test]
     fn gaps_that_alternate_are_evened() {
         let packet = narrows_stat::mean(&shaped(1)).unwrap();
-        let rate = |found: &Verdict| packet / found.chosen.mean_ns;
-        let single = Verdict::of(&shaped(1), 500.0);
+        let rate = |found: &SpacingVerdict| packet / found.chosen.mean_ns;
+        let single = SpacingVerdict::of(&shaped(1), 500.0);
         assert!(single.as_ref().is_ok_and(|found| rate(found) * (1.0 - found.half) > 1.0), "a false bound");
-        let found = evened(single, || Verdict::of(&shaped(EVEN), 125.0), true).unwrap();
+        let found = evened(single, || SpacingVerdict::of(&shaped(EVEN), 125.0), true).unwrap();
         let ratio = rate(&found);
         assert!((0.995..1.005).contains(&ratio) && ratio * (1.0 - found.half) < 1.0, "{ratio}");
     }
 
     #[test]
     fn traffic_that_makes_several_agree_too_wide_moves_no_value() {
-        let of = |gap: f64| Verdict::of(&[gap; 24], 0.0);
+        let of = |gap: f64| SpacingVerdict::of(&[gap; 24], 0.0);
         let (sharp, wide) = (of(240e3), || of(300e3));
-        let place = |found: Result<Verdict, Reason>| found.map(|found| found.chosen.mean_ns);
+        let place = |found: Result<SpacingVerdict, Reason>| found.map(|found| found.chosen.mean_ns);
         assert_eq!(place(evened(sharp, wide, true)), Ok(240e3));
         assert_eq!(place(evened(Err(Reason::NoAgreement), wide, true)), Ok(300e3), "a true bound");
         assert_eq!(place(evened(Err(Reason::NoAgreement), wide, false)), Err(Reason::NoAgreement));

@@ -48,7 +48,7 @@ pub(super) fn conduct(
         SessionSummary { peer, what: None, sent_octets: 0, received_octets: 0, lost: 0, end: SessionEnd::Vanished };
     let opened = connect::watch(&stream).and_then(|()| Link::new(stream));
     if let Ok(link) = opened {
-        let session = Session {
+        let session = Iperf3Session {
             shared,
             link,
             side: ServerSide::new(),
@@ -63,7 +63,7 @@ pub(super) fn conduct(
     (shared.options.on_end)(&summary);
 }
 
-struct Session<'a> {
+struct Iperf3Session<'a> {
     shared: &'a Arc<Shared>,
     link: Link,
     side: ServerSide,
@@ -87,7 +87,7 @@ impl Drop for Greeting {
     }
 }
 
-impl Drop for Session<'_> {
+impl Drop for Iperf3Session<'_> {
     fn drop(&mut self) {
         for stream in &self.streams {
             stream.ask_to_stop();
@@ -97,7 +97,7 @@ impl Drop for Session<'_> {
     }
 }
 
-impl Session<'_> {
+impl Iperf3Session<'_> {
     fn run(mut self, summary: &mut SessionSummary) -> SessionEnd {
         match self.test(summary) {
             Ok(end) | Err(end) => end,

@@ -29,7 +29,7 @@ const MOST_WORDS: u32 = 400;
 /// Conducts a test, whatever the client does.
 pub(super) fn conduct(shared: &Arc<Shared>, stream: TcpStream, peer: SocketAddr) {
     let mut summary = SessionSummary { peer, subtest: None, octets: 0, end: SessionEnd::Vanished };
-    summary.end = match Session::open(shared, stream, peer) {
+    summary.end = match Ndt7Session::open(shared, stream, peer) {
         Ok(mut session) => {
             summary.subtest = Some(session.target.subtest);
             let end = session.test();
@@ -58,7 +58,7 @@ fn end_of(broken: Broken) -> SessionEnd {
     }
 }
 
-struct Session<'a> {
+struct Ndt7Session<'a> {
     shared: &'a Arc<Shared>,
     channel: Channel,
     target: Target,
@@ -90,7 +90,7 @@ fn examine(request: &Request, mut response: Response, found: &mut Option<Target>
     Ok(response)
 }
 
-impl<'a> Session<'a> {
+impl<'a> Ndt7Session<'a> {
     fn open(shared: &'a Arc<Shared>, stream: TcpStream, peer: SocketAddr) -> Result<Self, Broken> {
         let gone = |_| Broken::Closed;
         stream.set_nodelay(true).map_err(gone)?;

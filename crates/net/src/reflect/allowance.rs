@@ -19,7 +19,7 @@ pub(super) struct Allowance {
     sources: BTreeMap<IpAddr, Bucket>,
     total_rate: Rate,
     total: Bucket,
-    sessions: BTreeMap<(SocketAddr, u16), Session>,
+    sessions: BTreeMap<(SocketAddr, u16), ReflectedSession>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -35,7 +35,7 @@ struct Bucket {
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Session {
+struct ReflectedSession {
     next: u32,
     at_ns: i64,
     last: Option<(u32, u64)>,
@@ -104,7 +104,7 @@ impl Allowance {
         if self.sessions.len() >= MOST && !self.sessions.contains_key(&key) {
             forget_oldest(&mut self.sessions, |session| session.at_ns);
         }
-        let fresh = Session { next: 0, at_ns: now_ns, last: None };
+        let fresh = ReflectedSession { next: 0, at_ns: now_ns, last: None };
         let session = self.sessions.entry(key).or_insert(fresh);
         if seq == 0 || now_ns.saturating_sub(session.at_ns) > FORGET_NS {
             *session = fresh;

@@ -13,11 +13,15 @@ use tokio::sync::mpsc::UnboundedSender;
 
 use super::conductor::Conductor;
 use super::orders::{Order, Word};
-use super::session::Session;
+use super::session::ServedSession;
 use super::{bulk, load, train};
 
 /// Starts the thread; it ends with the session, or when the sender of orders is dropped.
-pub(super) fn start(session: Arc<Session>, orders: Receiver<Order>, words: UnboundedSender<Word>) -> io::Result<()> {
+pub(super) fn start(
+    session: Arc<ServedSession>,
+    orders: Receiver<Order>,
+    words: UnboundedSender<Word>,
+) -> io::Result<()> {
     let conductor = Conductor::new(session, orders, words);
     thread::Builder::new().name("conductor".to_owned()).spawn(move || run(&conductor))?;
     Ok(())

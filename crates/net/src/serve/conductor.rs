@@ -10,11 +10,11 @@ use narrows_wire::{RefusalCode, Rows, ServerMessage};
 use tokio::sync::mpsc::UnboundedSender;
 
 use super::orders::{BrokenOff, Order, Word};
-use super::session::Session;
+use super::session::ServedSession;
 
 /// The conductor of one session.
 pub(super) struct Conductor {
-    pub(super) session: Arc<Session>,
+    pub(super) session: Arc<ServedSession>,
     orders: Receiver<Order>,
     words: UnboundedSender<Word>,
 }
@@ -27,7 +27,7 @@ const MOST_UNREPORTED: usize = 50_000;
 pub(super) const POLL: Duration = Duration::from_millis(20);
 
 impl Conductor {
-    pub(super) fn new(session: Arc<Session>, orders: Receiver<Order>, words: UnboundedSender<Word>) -> Self {
+    pub(super) fn new(session: Arc<ServedSession>, orders: Receiver<Order>, words: UnboundedSender<Word>) -> Self {
         Self { session, orders, words }
     }
 

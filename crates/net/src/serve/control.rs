@@ -25,7 +25,7 @@ use link::{End, Link, broke, internal};
 
 use super::conduct;
 use super::orders::{Order, Word};
-use super::session::{Pending, Server, Session, SessionGuard, lock, same_address};
+use super::session::{Pending, ServedSession, Server, SessionGuard, lock, same_address};
 use super::slots::SlotNews;
 use crate::control_socket;
 use crate::host::{CounterReading, Interface};
@@ -102,7 +102,7 @@ async fn data(mut stream: TcpStream, first: [u8; 4], peer: SocketAddr, server: &
 /// A session in progress.
 struct Attendance<'a> {
     link: &'a mut Link,
-    session: &'a Arc<Session>,
+    session: &'a Arc<ServedSession>,
     server: &'a Arc<Server>,
     /// The slot that the session waits for, and where news of it come from.
     waiting: Option<UnboundedReceiver<SlotNews>>,

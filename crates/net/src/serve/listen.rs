@@ -11,7 +11,7 @@ use narrows_wire::{Handshake, Nonce, Probe, ProbeKind};
 
 use super::collect::{Arrived, Collector};
 use super::flow::Flow;
-use super::session::{Session, lock, same_socket};
+use super::session::{ServedSession, lock, same_socket};
 use crate::clock;
 use crate::pace::Payloads;
 use crate::receive::{Datagram, Receiver};
@@ -29,7 +29,7 @@ const LARGEST_PAYLOAD: usize = 65_507;
 impl Flow {
     /// Opens the socket and starts the thread, which lives as long as the session.
     pub(super) fn open(
-        session: &Arc<Session>,
+        session: &Arc<ServedSession>,
         local: SocketAddr,
         peer: SocketAddr,
         nonce: Nonce,
@@ -46,11 +46,11 @@ impl Flow {
         Ok(flow)
     }
 
-    fn ended(&self, session: &Session) -> bool {
+    fn ended(&self, session: &ServedSession) -> bool {
         session.ended.load(Ordering::Relaxed) || self.replaced.load(Ordering::Relaxed)
     }
 
-    fn listen(&self, session: &Session) {
+    fn listen(&self, session: &ServedSession) {
         let mut receiver = Receiver::new(&self.socket, SLOT_OCTETS);
         let mut reply = Payloads::new([LARGEST_PAYLOAD], session.id);
         let mut noted_ns = 0;
@@ -79,7 +79,7 @@ impl Flow {
         }
     }
 
-    fn take_batch(&self, session: &Session, receiver: &mut Receiver, count: usize, reply: &mut [u8]) {
+    fn take_batch(&self, session: &ServedSession, receiver: &mut Receiver, count: usize, reply: &mut [u8]) {
         let drops = receiver.take_drops(&self.socket);
         if count == 0 && drops == 0 {
             return;
@@ -138,7 +138,7 @@ impl Flow {
         }
     }
 
-    fn echo(&self, session: &Session, probe: &Probe, datagram: &Datagram<'_>, reply: &mut [u8]) {
+    fn echo(&self, session: &ServedSession, probe: &Probe, datagram: &Datagram<'_>, reply: &mut [u8]) {
         let Some(octets) = probe.echo_octets(datagram.payload_octets) else {
             return;
         };

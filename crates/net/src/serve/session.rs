@@ -44,7 +44,7 @@ pub(super) struct DataListener {
 
 /// One client.
 #[derive(Debug)]
-pub(super) struct Session {
+pub(super) struct ServedSession {
     /// Public number.
     pub(super) id: u64,
     pub(super) token: Token,
@@ -78,7 +78,7 @@ fn since(stamp_ns: &AtomicI64) -> Duration {
     Duration::from_nanos(u64::try_from(nanos).unwrap_or(0))
 }
 
-impl Session {
+impl ServedSession {
     /// Something came that only the client can have sent: on the control connection, a datagram
     /// with the session's mark, or data of a transfer. The latter two count because a load may well
     /// hold up the control connection's segments.
@@ -142,7 +142,7 @@ pub(super) struct Server {
     pub(super) ended: AtomicBool,
     /// Connections in their handshake, by address.
     handshakes: Mutex<BTreeMap<IpAddr, usize>>,
-    sessions: Mutex<BTreeMap<u64, Arc<Session>>>,
+    sessions: Mutex<BTreeMap<u64, Arc<ServedSession>>>,
     /// Flows of all sessions.
     pub(super) flows: Arc<AtomicUsize>,
 }
@@ -174,7 +174,7 @@ impl Server {
         self.room_in(&lock(&self.sessions), peer)
     }
 
-    fn room_in(&self, sessions: &BTreeMap<u64, Arc<Session>>, peer: IpAddr) -> Result<(), NoRoom> {
+    fn room_in(&self, sessions: &BTreeMap<u64, Arc<ServedSession>>, peer: IpAddr) -> Result<(), NoRoom> {
         if sessions.len() >= self.options.limits.sessions {
             return Err(NoRoom::Server);
         }
@@ -192,7 +192,7 @@ impl Server {
         let mut sessions = lock(&self.sessions);
         self.room_in(&sessions, peer)?;
         let id = u64::from_be_bytes(random().map_err(NoRoom::Random)?);
-        let session = Arc::new(Session {
+        let session = Arc::new(ServedSession {
             id,
             token,
             tag: token.tag(),
@@ -213,12 +213,12 @@ impl Server {
         Ok(SessionGuard { server: Arc::clone(self), session })
     }
 
-    pub(super) fn session(&self, id: u64) -> Option<Arc<Session>> {
+    pub(super) fn session(&self, id: u64) -> Option<Arc<ServedSession>> {
         lock(&self.sessions).get(&id).cloned()
     }
 
     /// By token, compared in constant time with each.
-    pub(super) fn session_by_token(&self, token: &Token) -> Option<Arc<Session>> {
+    pub(super) fn session_by_token(&self, token: &Token) -> Option<Arc<ServedSession>> {
         lock(&self.sessions).values().find(|session| session.token == *token).cloned()
     }
 
@@ -263,7 +263,7 @@ impl Drop for Pending {
 #[derive(Debug)]
 pub(super) struct SessionGuard {
     server: Arc<Server>,
-    pub(super) session: Arc<Session>,
+    pub(super) session: Arc<ServedSession>,
 }
 
 impl Drop for SessionGuard {

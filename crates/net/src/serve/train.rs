@@ -10,7 +10,7 @@ use super::collect::{Collector, TrainCollector};
 use super::conductor::{Conductor, POLL};
 use super::convert;
 use super::orders::{BrokenOff, Order};
-use super::session::{Session, lock};
+use super::session::{ServedSession, lock};
 use crate::clock;
 use crate::errors::ErrorQueue;
 use crate::pace::{PaceOptions, Payloads, send_train, worth_stamping};
@@ -21,7 +21,7 @@ use crate::socket::ProbeSocket;
 /// up.
 const SETTLE_NS: i64 = 2_000_000;
 
-fn admit(session: &Session, packets: u64, ip_octets: u64, duration: Duration) -> Result<(), BrokenOff> {
+fn admit(session: &ServedSession, packets: u64, ip_octets: u64, duration: Duration) -> Result<(), BrokenOff> {
     let limits = &session.limits;
     if packets > u64::from(limits.max_train_packets) {
         return Err(BrokenOff::limit(format!("a train may have {} packets at most", limits.max_train_packets)));

@@ -7,14 +7,14 @@ use narrows_units::{BitRate, rounded, to_usize};
 use super::canvas::{Canvas, Tone};
 use super::chart::{Column, Place, Scale, bands};
 use super::state::State;
-use super::{Look, figures, printable};
+use super::{ScreenView, figures, printable};
 
 const WIDE: usize = 110;
 const SIDE: usize = 72;
 /// Columns of the pipe at full width.
 const PIPE: usize = 30;
 
-pub(super) fn view(canvas: &mut Canvas, state: &State, look: &Look) -> &'static str {
+pub(super) fn view(canvas: &mut Canvas, state: &State, look: &ScreenView) -> &'static str {
     let wide = canvas.width >= WIDE;
     let end = canvas.height - 3;
     let count = state.hops.len().max(1);
@@ -50,7 +50,7 @@ pub(super) fn view(canvas: &mut Canvas, state: &State, look: &Look) -> &'static 
     }
 }
 
-fn who(hop: &HopSoFar, look: &Look) -> String {
+fn who(hop: &HopSoFar, look: &ScreenView) -> String {
     let Some(address) = hop.routers.first() else { return "???".to_owned() };
     let more = if hop.routers.len() > 1 { format!(" +{}", hop.routers.len() - 1) } else { String::new() };
     match hop.name.as_deref().filter(|_| !look.addresses) {
@@ -79,7 +79,7 @@ fn time(ns: Option<u64>) -> String {
     ns.map_or_else(|| "-".to_owned(), figures::time)
 }
 
-fn table(canvas: &mut Canvas, state: &State, look: &Look, (first, rows): (usize, usize), wide: bool) {
+fn table(canvas: &mut Canvas, state: &State, look: &ScreenView, (first, rows): (usize, usize), wide: bool) {
     canvas.put(1, 2, Tone::Faint, "hop  who answers");
     canvas.put(28, 2, Tone::Faint, "answers");
     if wide {
@@ -187,7 +187,7 @@ fn facts(hop: &HopSoFar) -> Vec<(&'static str, String)> {
     ]
 }
 
-fn detail(canvas: &mut Canvas, hop: &HopSoFar, look: &Look, x: usize, y: usize) {
+fn detail(canvas: &mut Canvas, hop: &HopSoFar, look: &ScreenView, x: usize, y: usize) {
     canvas.put(x, y, Tone::Title, &format!("hop {}  {}", hop.ttl, who(hop, look)));
     for (row, (label, text)) in facts(hop).into_iter().enumerate() {
         canvas.put(x, y + 1 + row, Tone::Faint, label);
@@ -199,7 +199,7 @@ fn detail(canvas: &mut Canvas, hop: &HopSoFar, look: &Look, x: usize, y: usize) 
 }
 
 /// The same in two or three lines.
-fn brief(canvas: &mut Canvas, hop: &HopSoFar, look: &Look, y: usize, end: usize) {
+fn brief(canvas: &mut Canvas, hop: &HopSoFar, look: &ScreenView, y: usize, end: usize) {
     let lost = hop.sent.saturating_sub(hop.answered);
     let waits = hop.waiting_ns.map_or_else(String::new, |ns| format!("   waits {} (mean)", figures::time(ns)));
     let limited = if hop.limited.is_some() { "yes" } else { "no" };

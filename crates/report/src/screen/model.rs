@@ -4,7 +4,7 @@ use narrows_probe::Timed;
 
 use super::canvas::{Canvas, Screen, Tone};
 use super::state::State;
-use super::{LEAST, Look, Over, figures, hops, over, printable, stages, throughput, watch};
+use super::{LEAST, Over, ScreenView, figures, hops, over, printable, stages, throughput, watch};
 
 /// What a run has told so far.
 #[derive(Debug, Clone, Default)]
@@ -39,7 +39,7 @@ impl Model {
     }
 
     /// The screen; one line below the least size.
-    pub fn view(&self, width: u16, height: u16, look: &Look) -> Screen {
+    pub fn view(&self, width: u16, height: u16, look: &ScreenView) -> Screen {
         let (columns, rows) = (usize::from(width), usize::from(height));
         if width < LEAST.0 || height < LEAST.1 {
             let mut canvas = Canvas::new(columns, rows.min(1));
@@ -106,7 +106,7 @@ fn header(canvas: &mut Canvas, state: &State) {
     canvas.rule(1, 0, canvas.width);
 }
 
-fn footer(canvas: &mut Canvas, look: &Look, keys: &str) {
+fn footer(canvas: &mut Canvas, look: &ScreenView, keys: &str) {
     let last = canvas.height - 1;
     let states = [(look.ending, "ending"), (look.paused, "paused: p goes on"), (look.frozen, "frozen: f goes on")];
     let on: Vec<&str> = states.into_iter().filter(|(on, _)| *on).map(|(_, text)| text).collect();

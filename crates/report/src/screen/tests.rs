@@ -29,7 +29,7 @@ fn after(lines: &str, percent: usize) -> Model {
 }
 
 #[track_caller]
-fn shown(model: &Model, (columns, rows): (u16, u16), look: &Look) -> String {
+fn shown(model: &Model, (columns, rows): (u16, u16), look: &ScreenView) -> String {
     let text = model.view(columns, rows, look).text();
     assert_eq!(text.lines().count(), usize::from(rows));
     assert!(text.lines().all(|line| line.chars().count() <= usize::from(columns)), "{text}");
@@ -43,14 +43,14 @@ fn the_eight_screens() {
     {
         let model = after(lines, percent);
         for size in [(80, 24), (120, 40)] {
-            insta::assert_snapshot!(format!("{name}-{}", size.0), shown(&model, size, &Look::default()));
+            insta::assert_snapshot!(format!("{name}-{}", size.0), shown(&model, size, &ScreenView::default()));
         }
     }
 }
 
 #[test]
 fn ascii_has_nothing_else() {
-    let look = Look { ascii: true, ..Look::default() };
+    let look = ScreenView { ascii: true, ..ScreenView::default() };
     let mut all = String::new();
     for lines in [TEST, THROUGHPUT, HOPS, AVAILABLE] {
         let text = shown(&after(lines, 80), (80, 24), &look);
@@ -63,7 +63,7 @@ fn ascii_has_nothing_else() {
 /// What a terminal without colours shows: the pieces with what they are.
 #[test]
 fn tones_repeat_what_words_say() {
-    let screen = after(TEST, 60).view(80, 24, &Look::default());
+    let screen = after(TEST, 60).view(80, 24, &ScreenView::default());
     let mut text = String::new();
     for line in screen.lines.iter().take(14) {
         for (tone, piece) in line.iter().filter(|(_, piece)| !piece.trim().is_empty()) {
@@ -77,15 +77,16 @@ fn tones_repeat_what_words_say() {
 #[test]
 fn doubts_and_keys_lie_over_it() {
     let model = after(TEST, 100);
-    let doubts = shown(&model, (80, 24), &Look { over: Over::Doubts, ..Look::default() });
-    let keys = shown(&after(HOPS, 100), (80, 24), &Look { over: Over::Help, paused: true, ..Look::default() });
+    let doubts = shown(&model, (80, 24), &ScreenView { over: Over::Doubts, ..ScreenView::default() });
+    let keys =
+        shown(&after(HOPS, 100), (80, 24), &ScreenView { over: Over::Help, paused: true, ..ScreenView::default() });
     insta::assert_snapshot!("over", doubts + &keys);
 }
 
 #[test]
 fn a_small_terminal_has_one_line() {
     for size in [(59, 24), (80, 15)] {
-        let text = after(TEST, 60).view(size.0, size.1, &Look::default()).text();
+        let text = after(TEST, 60).view(size.0, size.1, &ScreenView::default()).text();
         assert_eq!(text.lines().count(), 1, "{text}");
         assert!(text.contains("narrows test"), "{text}");
     }
@@ -96,7 +97,7 @@ fn before_the_first_answer_nothing_is_known() {
     for command in ["test", "throughput", "hops", "available"] {
         let plan = Plan { command: command.to_owned(), target: "far.example".to_owned(), ..Plan::default() };
         let model = Model::of(&[Timed { at_ns: 0, progress: Progress::Plan(plan) }]);
-        let text = shown(&model, (80, 24), &Look::default());
+        let text = shown(&model, (80, 24), &ScreenView::default());
         assert!(text.contains("far.example") && !text.contains("NaN") && !text.contains("0 bit/s"), "{text}");
     }
 }
@@ -108,7 +109,7 @@ fn a_peers_text_moves_no_cursor() {
     let events = [Progress::Plan(plan), Progress::Note(evil.to_owned())];
     let model = Model::of(&events.map(|progress| Timed { at_ns: 0, progress }));
     for size in [(80, 24), (120, 40)] {
-        let text = shown(&model, size, &Look::default());
+        let text = shown(&model, size, &ScreenView::default());
         let harmless = |c: char| c == '\n' || (!c.is_control() && c != '\u{202e}');
         assert!(text.chars().all(harmless) && text.contains("far?[2J"), "{text:?}");
     }
@@ -120,14 +121,14 @@ fn the_pictures_of_the_guide_are_of_todays_screens() {
     for (name, lines, percent, rows) in runs::RUNS {
         let path = format!("{}/../../docs/guide/pictures/screen-{name}.svg", env!("CARGO_MANIFEST_DIR"));
         let kept = std::fs::read_to_string(&path).unwrap_or_default();
-        let drawn = picture::svg(&after(lines, percent).view(100, rows, &Look::default()));
+        let drawn = picture::svg(&after(lines, percent).view(100, rows, &ScreenView::default()));
         assert!(kept == drawn, "{path} is of an older screen: cargo xtask pictures");
     }
 }
 
 #[test]
 fn pictures_are_well_formed() {
-    let svg = picture::svg(&after(TEST, 60).view(80, 24, &Look::default()));
+    let svg = picture::svg(&after(TEST, 60).view(80, 24, &ScreenView::default()));
     let mut reader = quick_xml::Reader::from_str(&svg);
     let mut pieces = 0;
     loop {
@@ -147,7 +148,7 @@ proptest! {
     #[test]
     fn any_size_is_kept(columns in 1u16..200, rows in 1u16..80, percent in 0usize..=100, which in 0usize..4) {
         let model = after([TEST, THROUGHPUT, HOPS, AVAILABLE][which], percent);
-        let text = model.view(columns, rows, &Look { selected: usize::from(rows % 7), ..Look::default() }).text();
+        let text = model.view(columns, rows, &ScreenView { selected: usize::from(rows % 7), ..ScreenView::default() }).text();
         prop_assert!(text.lines().count() <= usize::from(rows));
         prop_assert!(text.lines().all(|line| line.chars().count() <= usize::from(columns)));
     }

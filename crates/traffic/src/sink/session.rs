@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use narrows_net::clock;
 
-use super::state::{Account, Session, Shared, Tables, Traffic, lock, same_host};
+use super::state::{Account, Shared, SinkSession, Tables, Traffic, lock, same_host};
 use super::{SessionEnd, SessionReport, keep};
 use crate::account::{TcpAccount, UdpAccount};
 use crate::control::{
@@ -47,7 +47,7 @@ fn refuse(stream: &TcpStream, why: &str) {
 }
 
 /// A session for what was announced, or why not.
-fn admit(shared: &Shared, client: SocketAddr, announce: &Announce) -> Result<Arc<Session>, String> {
+fn admit(shared: &Shared, client: SocketAddr, announce: &Announce) -> Result<Arc<SinkSession>, String> {
     let limits = &shared.options.limits;
     if announce.protocol != PROTOCOL {
         return Err(format!("this speaks {PROTOCOL}"));
@@ -59,7 +59,7 @@ fn admit(shared: &Shared, client: SocketAddr, announce: &Announce) -> Result<Arc
         return Err(format!("a session has 1 to {} flows", limits.flows_per_session));
     }
     let mut tables = lock(&shared.tables);
-    let of_client = |session: &&Arc<Session>| same_host(session.client.ip(), client.ip());
+    let of_client = |session: &&Arc<SinkSession>| same_host(session.client.ip(), client.ip());
     let flows: usize = tables.sessions.values().map(|session| session.cookies.len()).sum();
     if tables.sessions.len() >= limits.sessions
         || tables.sessions.values().filter(of_client).count() >= limits.sessions_per_address
@@ -74,7 +74,7 @@ fn admit(shared: &Shared, client: SocketAddr, announce: &Announce) -> Result<Arc
         Transport::Udp => Account::Udp(Box::new(UdpAccount::new(announce.interval_ns, most_bins))),
         Transport::Tcp => Account::Tcp(TcpAccount::new(announce.interval_ns, most_bins)),
     });
-    let session = Arc::new(Session {
+    let session = Arc::new(SinkSession {
         client,
         token,
         cookies,
@@ -112,7 +112,7 @@ fn draw_cookies(tables: &Tables, count: usize) -> Option<Vec<u32>> {
 }
 
 /// The control connection of an admitted session.
-fn control(shared: &Shared, stream: &TcpStream, lines: &mut Lines, session: &Arc<Session>) {
+fn control(shared: &Shared, stream: &TcpStream, lines: &mut Lines, session: &Arc<SinkSession>) {
     let accepted =
         Reply::Accepted(Accepted { token: session.token, clock: shared.clock, cookies: session.cookies.clone() });
     let deadline = clock::now_ns() + clock::nanos(shared.options.limits.session_time);
@@ -142,7 +142,7 @@ fn control(shared: &Shared, stream: &TcpStream, lines: &mut Lines, session: &Arc
 }
 
 /// Waits for what is still on its way: until all is there, or nothing has come for a while.
-fn await_stragglers(shared: &Shared, session: &Session, sent: &[u64]) {
+fn await_stragglers(shared: &Shared, session: &SinkSession, sent: &[u64]) {
     const QUIET_NS: i64 = 300_000_000;
     const MOST_NS: i64 = 5_000_000_000;
     let began = clock::now_ns();
@@ -163,7 +163,7 @@ fn await_stragglers(shared: &Shared, session: &Session, sent: &[u64]) {
 }
 
 /// Takes a session out of the tables; what is known of it.
-fn close(shared: &Shared, session: &Arc<Session>, ended: SessionEnd, sent: Option<&[u64]>) -> SessionReport {
+fn close(shared: &Shared, session: &Arc<SinkSession>, ended: SessionEnd, sent: Option<&[u64]>) -> SessionReport {
     {
         let mut tables = lock(&shared.tables);
         tables.sessions.remove(&session.token);

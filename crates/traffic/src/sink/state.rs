@@ -24,14 +24,14 @@ pub(super) struct Shared {
 #[derive(Debug, Default)]
 pub(super) struct Tables {
     /// UDP flows by cookie.
-    pub(super) cookies: BTreeMap<u32, (Arc<Session>, usize)>,
+    pub(super) cookies: BTreeMap<u32, (Arc<SinkSession>, usize)>,
     /// Sessions by token.
-    pub(super) sessions: BTreeMap<u64, Arc<Session>>,
+    pub(super) sessions: BTreeMap<u64, Arc<SinkSession>>,
 }
 
 /// One sender's flows.
 #[derive(Debug)]
-pub(super) struct Session {
+pub(super) struct SinkSession {
     pub(super) client: SocketAddr,
     pub(super) token: u64,
     pub(super) cookies: Vec<u32>,

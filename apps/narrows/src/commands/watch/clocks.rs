@@ -17,7 +17,7 @@ pub(super) enum Jump {
 
 /// One look at all three clocks, in ns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Look {
+pub(super) struct ClockReading {
     pub(super) monotonic: i64,
     pub(super) boot: i64,
     pub(super) wall: i64,
@@ -25,11 +25,11 @@ pub(super) struct Look {
 
 /// Notices what they do.
 pub(super) struct Clocks {
-    last: Look,
-    read: Box<dyn FnMut() -> Look>,
+    last: ClockReading,
+    read: Box<dyn FnMut() -> ClockReading>,
 }
 
-impl Look {
+impl ClockReading {
     pub(super) fn now() -> Self {
         Self { monotonic: clock::now_ns(), boot: clock::boot_ns(), wall: clock::wall_ns() }
     }
@@ -44,17 +44,17 @@ impl Look {
 
 /// Now, on both clocks of the schedule.
 pub(super) fn now() -> Moment {
-    Look::now().moment()
+    ClockReading::now().moment()
 }
 
 impl Clocks {
     /// Those of this machine.
     pub(super) fn new() -> Self {
-        Self::read_by(Look::now)
+        Self::read_by(ClockReading::now)
     }
 
     /// Others: a test sets them as it likes.
-    pub(super) fn read_by(mut read: impl FnMut() -> Look + 'static) -> Self {
+    pub(super) fn read_by(mut read: impl FnMut() -> ClockReading + 'static) -> Self {
         Self { last: read(), read: Box::new(read) }
     }
 
@@ -70,7 +70,7 @@ impl Clocks {
         (now.moment(), self.jumps(now))
     }
 
-    fn jumps(&mut self, now: Look) -> Vec<Jump> {
+    fn jumps(&mut self, now: ClockReading) -> Vec<Jump> {
         let last = std::mem::replace(&mut self.last, now);
         let slept = (now.boot - last.boot) - (now.monotonic - last.monotonic);
         let expected = last.wall + (now.boot - last.boot);
@@ -146,8 +146,8 @@ mod tests {
     #[test]
     fn sleep_and_steps_are_told_apart() {
         const SECOND: i64 = 1_000_000_000;
-        let mut clocks = Clocks::read_by(|| Look { monotonic: 0, boot: 0, wall: 50 * SECOND });
-        let at = |monotonic: i64, boot: i64, wall: i64| Look {
+        let mut clocks = Clocks::read_by(|| ClockReading { monotonic: 0, boot: 0, wall: 50 * SECOND });
+        let at = |monotonic: i64, boot: i64, wall: i64| ClockReading {
             monotonic: monotonic * SECOND,
             boot: boot * SECOND,
             wall: wall * SECOND,

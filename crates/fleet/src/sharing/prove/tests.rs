@@ -22,26 +22,26 @@ fn proof(values: [f64; 4], load: u64, variation: f64) -> Proof {
     Proof { available: values.map(estimate), load: BitRate::from_mbps(load), variation }
 }
 
-fn verdict(values: [f64; 4], load: u64, variation: f64) -> Verdict {
-    Verdict::of(prove(&proof(values, load, variation)).unwrap())
+fn verdict(values: [f64; 4], load: u64, variation: f64) -> ProofVerdict {
+    ProofVerdict::of(prove(&proof(values, load, variation)).unwrap())
 }
 
 #[test]
 fn a_fall_by_the_load_proves_and_none_disproves() {
-    assert_eq!(verdict([400.0, 210.0, 395.0, 190.0], 200, 0.03), Verdict::Shared);
-    assert_eq!(verdict([400.0, 402.0, 395.0, 399.0], 200, 0.03), Verdict::NotShared);
-    assert_eq!(verdict([400.0, 392.0, 405.0, 391.0], 20, 0.1), Verdict::Inconclusive);
+    assert_eq!(verdict([400.0, 210.0, 395.0, 190.0], 200, 0.03), ProofVerdict::Shared);
+    assert_eq!(verdict([400.0, 402.0, 395.0, 399.0], 200, 0.03), ProofVerdict::NotShared);
+    assert_eq!(verdict([400.0, 392.0, 405.0, 391.0], 20, 0.1), ProofVerdict::Inconclusive);
 }
 
 #[test]
 fn a_drift_is_no_fall() {
     // 40 less each window: the means without and with differ by 40, a third of the load.
-    assert_eq!(verdict([400.0, 360.0, 320.0, 280.0], 120, 0.02), Verdict::NotShared);
+    assert_eq!(verdict([400.0, 360.0, 320.0, 280.0], 120, 0.02), ProofVerdict::NotShared);
 }
 
 #[test]
 fn one_jump_alone_is_inconclusive() {
-    assert_eq!(verdict([400.0, 200.0, 400.0, 400.0], 200, 0.1), Verdict::Inconclusive);
+    assert_eq!(verdict([400.0, 200.0, 400.0, 400.0], 200, 0.1), ProofVerdict::Inconclusive);
     assert!(prove(&proof([400.0; 4], 0, 0.1)).is_none());
     assert!(prove(&proof([0.0; 4], 100, 0.1)).is_none());
 }
@@ -53,33 +53,33 @@ fn an_interval_is_wide_on_its_own_side_only() {
     let free = Available::Estimate { value: rate(97.0), low: rate(45.0), high: rate(98.0) };
     let of = |loaded: Available| {
         let proof = Proof { available: [free, loaded, free, loaded], load: BitRate::from_mbps(68), variation: 0.03 };
-        Verdict::of(prove(&proof).unwrap())
+        ProofVerdict::of(prove(&proof).unwrap())
     };
-    assert_eq!(of(estimate(30.0)), Verdict::Shared);
+    assert_eq!(of(estimate(30.0)), ProofVerdict::Shared);
     let higher = Available::Estimate { value: rate(97.0), low: rate(94.0), high: rate(150.0) };
-    assert_eq!(of(higher), Verdict::NotShared);
+    assert_eq!(of(higher), ProofVerdict::NotShared);
 }
 
 #[test]
 fn bounds_are_no_values() {
     let of = |available| {
         let proof = Proof { available, load: BitRate::from_mbps(60), variation: 0.02 };
-        Verdict::of(prove(&proof).unwrap())
+        ProofVerdict::of(prove(&proof).unwrap())
     };
     // A host that can see no more than 30 of 100 sees 30 in each window, whatever happens.
-    assert_eq!(of([30.0, 29.0, 30.0, 30.0].map(at_least)), Verdict::Inconclusive);
-    assert_eq!(of([100.0, 40.0, 100.0, 40.0].map(at_least)), Verdict::Inconclusive);
-    assert_eq!(of([100.0, 40.0, 100.0, 40.0].map(at_most)), Verdict::Inconclusive);
+    assert_eq!(of([30.0, 29.0, 30.0, 30.0].map(at_least)), ProofVerdict::Inconclusive);
+    assert_eq!(of([100.0, 40.0, 100.0, 40.0].map(at_least)), ProofVerdict::Inconclusive);
+    assert_eq!(of([100.0, 40.0, 100.0, 40.0].map(at_most)), ProofVerdict::Inconclusive);
     // More than 90 without and 40 with: a fall, by how much nobody knows.
-    assert_eq!(of([at_least(90.0), estimate(40.0), at_least(90.0), estimate(40.0)]), Verdict::Shared);
-    assert_eq!(of([estimate(100.0), at_most(50.0), estimate(100.0), at_most(50.0)]), Verdict::Shared);
+    assert_eq!(of([at_least(90.0), estimate(40.0), at_least(90.0), estimate(40.0)]), ProofVerdict::Shared);
+    assert_eq!(of([estimate(100.0), at_most(50.0), estimate(100.0), at_most(50.0)]), ProofVerdict::Shared);
     // With load it still has what it had.
-    assert_eq!(of([estimate(100.0), at_least(97.0), estimate(100.0), at_least(97.0)]), Verdict::NotShared);
-    assert_eq!(of([at_most(103.0), estimate(100.0), at_most(103.0), estimate(100.0)]), Verdict::NotShared);
+    assert_eq!(of([estimate(100.0), at_least(97.0), estimate(100.0), at_least(97.0)]), ProofVerdict::NotShared);
+    assert_eq!(of([at_most(103.0), estimate(100.0), at_most(103.0), estimate(100.0)]), ProofVerdict::NotShared);
     // More than 30 without and 40 with fits both.
-    assert_eq!(of([at_least(30.0), estimate(40.0), at_least(30.0), estimate(40.0)]), Verdict::Inconclusive);
+    assert_eq!(of([at_least(30.0), estimate(40.0), at_least(30.0), estimate(40.0)]), ProofVerdict::Inconclusive);
     // One bound among bounds that say nothing.
-    assert_eq!(of([estimate(100.0), at_most(50.0), estimate(100.0), at_least(10.0)]), Verdict::Inconclusive);
+    assert_eq!(of([estimate(100.0), at_most(50.0), estimate(100.0), at_least(10.0)]), ProofVerdict::Inconclusive);
 }
 
 #[test]
@@ -131,15 +131,15 @@ fn no_combination_of_bounds_is_wrong_and_what_fits_both_is_inconclusive() {
                 let truth = [100.0, with, 100.0, with];
                 let available: [Available; 4] = std::array::from_fn(|at| says(kinds[at], truth[at], off));
                 let proof = Proof { available, load: BitRate::from_mbps(60), variation: 0.02 };
-                let found = Verdict::of(prove(&proof).unwrap());
-                let wrong = if is_shared { Verdict::NotShared } else { Verdict::Shared };
+                let found = ProofVerdict::of(prove(&proof).unwrap());
+                let wrong = if is_shared { ProofVerdict::NotShared } else { ProofVerdict::Shared };
                 assert_ne!(found, wrong, "{available:?}");
                 let fit = [&[0.0][..], &shares].map(|falls| fits(&available, falls, 60e6));
                 assert!(fit[usize::from(is_shared)], "the truth fits: {available:?}");
                 if fit == [true; 2] {
-                    assert_eq!(found, Verdict::Inconclusive, "{available:?}");
+                    assert_eq!(found, ProofVerdict::Inconclusive, "{available:?}");
                 }
-                counts[usize::from(fit == [true; 2]) + usize::from(found != Verdict::Inconclusive) * 2] += 1;
+                counts[usize::from(fit == [true; 2]) + usize::from(found != ProofVerdict::Inconclusive) * 2] += 1;
             }
         }
     }

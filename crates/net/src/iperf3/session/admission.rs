@@ -4,11 +4,11 @@ use narrows_wire::iperf3::{ErrorNumber, Parameters, Transport};
 
 use super::super::options::SessionEnd;
 use super::super::token::REFUSED_AFTER;
-use super::Session;
+use super::Iperf3Session;
 use crate::clock::{self, nanos};
 use crate::serve::is_private;
 
-impl Session<'_> {
+impl Iperf3Session<'_> {
     /// Who it is, where the server asks for that: `true` if it was told. Refusals all come equally
     /// late, and for the same reason.
     pub(super) fn identify(&mut self, parameters: &Parameters) -> Result<bool, SessionEnd> {

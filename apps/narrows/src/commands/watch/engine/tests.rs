@@ -12,7 +12,7 @@ use narrows_watch::schedule::PathEvent;
 use narrows_watch::{Reading, Signal, WallTime};
 use narrows_web::Live;
 
-use super::super::clocks::Look;
+use super::super::clocks::ClockReading;
 use super::super::keep::Memory;
 use super::super::stored::Stored;
 use super::super::{resolve, settings};
@@ -83,7 +83,7 @@ fn narrow(hosts: &[&str]) -> Settings {
 /// Clocks that stand still.
 fn stopped(at: Moment) -> Clocks {
     let boot = i64::try_from(at.boot.millis()).unwrap() * 1_000_000;
-    Clocks::read_by(move || Look { monotonic: boot, boot, wall: at.wall.millis() * 1_000_000 })
+    Clocks::read_by(move || ClockReading { monotonic: boot, boot, wall: at.wall.millis() * 1_000_000 })
 }
 
 fn engine(settings: Settings, keep: Box<dyn Keep>, now: Moment) -> (Engine, Ends) {

@@ -93,7 +93,7 @@ pub(super) struct Machine {
     settings: Settings,
     zone: Zone,
     pen: Pen,
-    clocks: Rc<Cell<Look>>,
+    clocks: Rc<Cell<ClockReading>>,
     engine: Engine,
     ends: Ends,
     collector: Collector,
@@ -116,7 +116,7 @@ impl Machine {
         let at_ms = from_minute * 60_000;
         pen.write(|diary| diary.elapsed_ms = at_ms);
         let wall = (START_MS + i64::try_from(at_ms).unwrap()) * MS;
-        let clocks = Rc::new(Cell::new(Look { monotonic: MS, boot: MS, wall }));
+        let clocks = Rc::new(Cell::new(ClockReading { monotonic: MS, boot: MS, wall }));
         let (engine, ends) = begun(&settings, &zone, &pen, &clocks);
         Self {
             settings,
@@ -153,9 +153,9 @@ impl Machine {
     /// Time passes; only one of the machine's clocks does not notice if it sleeps.
     fn pass(&mut self, ms: u64, awake: bool) {
         let ns = i64::try_from(ms).unwrap() * MS;
-        let Look { monotonic, boot, wall } = self.clocks.get();
+        let ClockReading { monotonic, boot, wall } = self.clocks.get();
         let monotonic = monotonic + if awake { ns } else { 0 };
-        self.clocks.set(Look { monotonic, boot: boot + ns, wall: wall + ns });
+        self.clocks.set(ClockReading { monotonic, boot: boot + ns, wall: wall + ns });
         self.pen.write(|diary| diary.elapsed_ms += ms);
     }
 
@@ -163,14 +163,14 @@ impl Machine {
         match what {
             What::Set(ms) => {
                 let look = self.clocks.get();
-                self.clocks.set(Look { wall: look.wall + ms * MS, ..look });
+                self.clocks.set(ClockReading { wall: look.wall + ms * MS, ..look });
             }
             What::Sleep(minutes) => self.pass(minutes * 60_000, false),
             What::Slow(slow) => self.path = if slow { SLOW } else { (USUAL_BPS, 0) },
             What::Kill => self.begin_again(),
             What::Reboot => {
                 let wall = self.clocks.get().wall;
-                self.clocks.set(Look { monotonic: MS, boot: MS, wall });
+                self.clocks.set(ClockReading { monotonic: MS, boot: MS, wall });
                 self.begin_again();
             }
         }
@@ -268,7 +268,7 @@ impl Machine {
     }
 }
 
-fn begun(settings: &Settings, zone: &Zone, pen: &Pen, clocks: &Rc<Cell<Look>>) -> (Engine, Ends) {
+fn begun(settings: &Settings, zone: &Zone, pen: &Pen, clocks: &Rc<Cell<ClockReading>>) -> (Engine, Ends) {
     let ((threads, ends), clocks) = (Threads::new(), Rc::clone(clocks));
     let clocks = Clocks::read_by(move || clocks.get());
     let (now, lines) = (clocks.looked(), Lines::unread(zone.clone()));
