@@ -163,7 +163,7 @@ Made from the files under `scenarios/`; seeds are the scenario's own seed and th
 |---|---|
 | error | value less truth, relative to the narrow link's capacity |
 | wrong and confident | share of runs whose interval misses the truth by more than 10 % of that capacity |
-| coverage | share of the runs with a number whose interval or bound holds the truth |
+| coverage | share of the runs with a number whose interval or bound covers the truth |
 | bound | lower bounds: median and smallest share of the truth |
 | holds | *yes*; *loose*: holds, but its bound is below 85 % of the truth; *known*: fails and is in the list below; *NO* |
 

@@ -51,7 +51,7 @@ last three and *ratio* are shares in per cent; errors and half-widths are shares
 | ratio | of the two medians; none where the observer's median is below 0.2 %: nothing is random there |
 | bias, oracle bias | medians of signed errors |
 | half-width | half of the interval of 90 % |
-| coverage | share of the numbers whose interval or bound holds the truth |
+| coverage | share of the numbers whose interval or bound covers the truth |
 | bounds/none | runs with a bound instead of a value, and runs without a number |
 | model | `sqrt(v/T)/C`, the standard deviation of [path-model.md](../design/path-model.md) for the time `T` that trains passed, where all \
 traffic of the tight link is Poisson. The median of unsigned errors is 0.67 of a standard deviation, and trains that fill the share `p` \

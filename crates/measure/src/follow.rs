@@ -55,7 +55,7 @@ params! {
         pub max_packets: usize = "4000" { name: "max-packets", range: Between("50", "20000"), source: "ours" },
         /// Silence that ends it.
         pub timeout: Duration = "10 s" { range: Between("1 s", "1 h"), source: "ours" },
-        /// Time without a train that tells after which nothing is told.
+        /// After so long without a usable train no value is reported.
         pub stale: Duration = "3 s" { range: Between("100 ms", "1 h"), source: "ours" },
         /// Available rate that is expected: the first train is a little faster.
         pub start_rate: Option<BitRate> = "the sender's highest" {

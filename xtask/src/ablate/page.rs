@@ -262,7 +262,7 @@ the copy without overrides answers every cell as the shipped program does, to th
 | loss | rise of the mean interval score at equal octets, in per cent of the capacity, ± its standard error over the runs. Bold: more than \
 two standard errors, and more than 0.05 |
 | median, p90 | unsigned error of values, per cent of the narrow link's capacity, over all runs of all cells |
-| coverage | share of the numbers whose interval or bound holds the truth; nominal 90 |
+| coverage | share of the numbers whose interval or bound covers the truth; nominal 90 |
 | bounds/none | share of runs with a bound, and without a number |
 | MB, s | means of IP octets and of the run's time |
 

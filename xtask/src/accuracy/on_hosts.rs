@@ -99,7 +99,7 @@ were measured. `hosts/*.toml` say on which machine. Ports of published tools are
 
 - *Errors*: median with its sign, and 90th percentile of unsigned errors, of values less truth, as shares of the narrow link's
   capacity. Errors of other quantities than rates are relative to the truth. A dash: no run had a value.
-- *Intervals and bounds*: share of numbers whose interval or bound holds the truth, bold where the binomial says that it is too
+- *Intervals and bounds*: share of numbers whose interval or bound covers the truth, bold where the binomial says that it is too
   small (*coverage fails* counts these rows). Then, where there are such, median and smallest share of the truth of lower bounds
   (*bound*), the share of runs that are inconclusive (*none*), and the share of runs whose interval misses the truth by more than
   10 % of the capacity (*wrong*).

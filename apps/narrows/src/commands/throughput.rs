@@ -35,8 +35,8 @@ use crate::screen::ScreenArgs;
 use crate::{interrupt, output};
 use arguments::{Rate, Size};
 
-/// Send as much as goes, or as much as asked for, and say what limited it. Rates are payload; K, M,
-/// G mean 1000 in rates, 1024 in sizes
+/// Send as fast as possible, or at the rate asked for, and say what limited it. Rates are payload;
+/// K, M, G mean 1000 in rates, 1024 in sizes
 #[expect(clippy::struct_excessive_bools, reason = "one for each switch of the command")]
 #[derive(Debug, clap::Args)]
 pub(crate) struct ThroughputArgs {
@@ -393,7 +393,7 @@ impl ThroughputArgs {
         }
         for (letter, size) in [("-n", self.bytes), ("-k", self.blockcount)] {
             if size.is_some_and(|size| size.count() == 0) {
-                return Err(Failure::usage(format!("{letter}: more than nothing")));
+                return Err(Failure::usage(format!("{letter} must be above zero")));
             }
         }
         Ok(Parameters {

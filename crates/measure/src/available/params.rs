@@ -34,7 +34,7 @@ params! {
         /// IP-layer capacity of the path's narrow link, if known; likely, not certain, to be the
         /// tight one's.
         pub narrow: Option<BitRate> = "fitted" { range: AtLeast("1 bit/s"), source: "ours" },
-        /// Where the turning point is believed; skips the coarse search.
+        /// Expected turning point; skips the coarse search.
         pub start: Option<BitRate> = "searched" { range: AtLeast("1 bit/s"), source: "ours" },
         /// Fewest trains near the turning point behind an answer.
         pub min_trains: usize = "5" { name: "trains", range: Between("3", "1000"), source: "ours" },

@@ -240,7 +240,7 @@ impl Caveat {
     /// In a few words, for where a line must do.
     pub fn brief(&self) -> &'static str {
         match self {
-            Self::Multimodal { .. } => "several rates fit alike",
+            Self::Multimodal { .. } => "several rates are equally likely",
             Self::ReceiveBatching { .. } => "the receiver sees packets in batches",
             Self::TimerLimited => "a clock is too coarse",
             Self::SenderLimited => "the sender could not go faster",
@@ -257,8 +257,8 @@ impl Caveat {
             Self::MacAggregation { .. } => "the link sends frames in bursts",
             Self::GrantScheduled { .. } => "the link sends by grants",
             Self::NotConverged => "the interval stayed wide",
-            Self::OneLinkAssumed => "one loaded link is assumed: it may be low",
-            Self::GreyRegion { .. } => "it moved while it was measured",
+            Self::OneLinkAssumed => "assumes one busy link: the value may be too low",
+            Self::GreyRegion { .. } => "the value changed during the test",
             Self::ElasticCrossTraffic => "other traffic backed off meanwhile",
             Self::CapacityAssumed { .. } => "the capacity was assumed",
             Self::TrainExceedsBurstLimit => "trains overflowed a short queue",
@@ -285,7 +285,7 @@ impl Caveat {
             Self::QuotesUneven => "a router's answers vary in length",
             Self::SymmetryAssumed => "both directions are taken to be alike",
             Self::StagesAssumed => "one hop is several links in a row",
-            Self::StagesAmbiguous => "several sums of links fit one hop",
+            Self::StagesAmbiguous => "a hop may be several links: rates are ambiguous",
         }
     }
 }
@@ -398,7 +398,7 @@ impl fmt::Display for Caveat {
                 f.write_str("the router is slower to answer than its link is to send; this hop and the next were measured together")
             }
             Self::UncheckedRouter => f.write_str(
-                "no check whether routers here take their own time for each octet was possible: the link may be faster, and the next one slower",
+                "could not check whether this router itself delays long packets: the link may be faster, and the next one slower",
             ),
             Self::SeveralRouters { routers } => {
                 write!(f, "{routers} routers answer at this hop limit: the path divides")
@@ -412,7 +412,7 @@ impl fmt::Display for Caveat {
             }
             Self::QuotesUneven => f.write_str("the lengths of the answers follow no rule; they were ignored"),
             Self::SymmetryAssumed => f.write_str(
-                "the value assumes one rate in both directions of this hop, which nothing contradicts; the interval does not assume it",
+                "the value assumes the same rate in both directions of this hop; nothing contradicts that, and the interval allows for a difference",
             ),
             Self::StagesAssumed => f.write_str(
                 "several links in a row inside this hop, assumed because their rates are standard: one slower link would look the same",

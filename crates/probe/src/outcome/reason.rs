@@ -128,7 +128,7 @@ impl Reason {
             Self::NotConverged => "the search did not settle",
             Self::TooFewSamples { .. } => "too few samples",
             Self::NoTraffic => "no traffic passed",
-            Self::NeverQueued => "nothing ever queued",
+            Self::NeverQueued => "no packet ever waited in a queue",
             Self::GapsUnproven => "gaps may be the sender's own",
             Self::NotOffered { .. } => "not possible here",
             Self::ForbiddenByPeer => "the server forbids it",

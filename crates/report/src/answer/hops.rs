@@ -101,7 +101,7 @@ fn carries(document: &HopsDocument) -> Rule {
     }
     let known = document.hops.iter().filter(|hop| hop.verdict == BoundKind::Estimated);
     if let Some((ttl, high)) = known.filter_map(|hop| Some((hop.ttl, hop.high?))).min_by_key(|(_, high)| *high) {
-        return ("c4", format!("at most {}, as hop {ttl} does; other hops may be slower", rate(high)));
+        return ("c4", format!("at most {} (hop {ttl}); hops without a rate may be slower", rate(high)));
     }
     if let Some(least) = document.at_least() {
         return ("c4", format!("at least {}", rate(least)));
@@ -123,7 +123,7 @@ fn share_free(document: &HopsDocument) -> Option<f64> {
 }
 
 fn free_now(document: &HopsDocument) -> Said {
-    let unclear = || ("f6", "unclear: single probes do not tell; narrows available does".to_owned());
+    let unclear = || ("f6", "unclear: single probes cannot show it; narrows available can".to_owned());
     let Some((_, free)) = tight(document).filter(|_| !document.is_shaped()) else {
         return document.whole().map(|_| unclear());
     };
@@ -141,7 +141,7 @@ fn free_now(document: &HopsDocument) -> Said {
 
 fn limit(document: &HopsDocument) -> Rule {
     if document.is_shaped() {
-        return ("l3", "a token bucket; at which hop single packets do not show".to_owned());
+        return ("l3", "a token bucket; single packets cannot show at which hop".to_owned());
     }
     let busy = tight(document).filter(|_| share_free(document).is_some_and(|share| share < ALL));
     match (busy, document.narrow_hop) {

@@ -163,7 +163,7 @@ impl<'a> View<'a> {
                 return Some(match share.least {
                     least if least >= UNSURE => ("f1", format!("all of it ({}); no other traffic seen", ends(row)?)),
                     least if least >= NOTHING => ("f8", format!("at least {}; it may be all of it", rate(row.low?))),
-                    _ => ("f8", "unclear: anything from nothing to all of it".to_owned()),
+                    _ => ("f8", "unclear: between 0 and the whole capacity".to_owned()),
                 });
             }
             if share.value < NOTHING {

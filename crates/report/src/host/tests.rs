@@ -169,7 +169,7 @@ fn people_are_reported() {
         "in batches of 5.0, every 80 µs",
         "sub-trains of 667 packets",
         "and from there to here",
-        "The hosts ARE the bottleneck",
+        "The hosts are the bottleneck",
         "needs CAP_NET_RAW",
         "ethtool -C eth0 adaptive-rx off rx-usecs 0",
         "undo: ethtool -C eth0 adaptive-rx off rx-usecs 50",

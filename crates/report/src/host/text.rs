@@ -103,7 +103,12 @@ impl HostDocument {
         }
         match self.usable {
             Some(usable) => {
-                let _ = writeln!(out, "\nGoes highest: {}, up to {}.", name(usable.family), bps(usable.max_rate_bps));
+                let _ = writeln!(
+                    out,
+                    "\nHighest measurable rate: {}, up to {}.",
+                    name(usable.family),
+                    bps(usable.max_rate_bps)
+                );
             }
             None => out.push_str("\nNo family fits such a path on these hosts.\n"),
         }
@@ -111,7 +116,7 @@ impl HostDocument {
         let _ = match self.is_bottleneck {
             Some(true) => writeln!(
                 out,
-                "The hosts ARE the bottleneck: they carry {hosts}, and a fifth more than the path is needed."
+                "The hosts are the bottleneck: they carry {hosts}, and 1.2 times the rate of the path is needed."
             ),
             Some(false) => writeln!(out, "The hosts are not the bottleneck: they carry {hosts}."),
             None => writeln!(out, "The hosts carry {hosts}; whether the path is faster is not known."),

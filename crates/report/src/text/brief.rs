@@ -123,10 +123,10 @@ pub(crate) fn against_truth(row: &MetricRow) -> String {
 }
 
 fn deviation(row: &MetricRow, truth: u64) -> String {
-    let holds = |holds: bool| (if holds { "holds" } else { "BROKEN" }).to_owned();
+    let bound = |covers: bool| (if covers { "covers" } else { "MISSES" }).to_owned();
     match (row.value, row.verdict) {
-        (Some(value), BoundKind::LowerBound) => holds(value <= truth),
-        (Some(value), BoundKind::UpperBound) => holds(value >= truth),
+        (Some(value), BoundKind::LowerBound) => bound(value <= truth),
+        (Some(value), BoundKind::UpperBound) => bound(value >= truth),
         (Some(value), _) if truth > 0 => format!("{:+.1} %", (value as f64 / truth as f64 - 1.0) * 100.0),
         _ => String::new(),
     }
@@ -164,7 +164,7 @@ fn write_tail(out: &mut String, document: &Document) -> std::fmt::Result {
     let hosts = match (document.host.is_bottleneck, unfit) {
         (true, _) => "they limit these results; narrows host says more".to_owned(),
         (false, 0) => "fine for these results".to_owned(),
-        (false, some) => format!("fine for these results; {some} families of methods are out of reach here"),
+        (false, some) => format!("fine for these results; {some} families of methods cannot work on these hosts"),
     };
     let stamps = document.host.receiver.stamp_error;
     writeln!(out, "{:<10}{hosts}; timestamps +-{}", "Hosts", format_duration(stamps).replace('µ', "u"))?;

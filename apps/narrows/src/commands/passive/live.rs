@@ -55,7 +55,7 @@ pub(super) fn listen(
     }
     let mut failure = match ended {
         Ok(Incoming::Gone) => {
-            Some(Failure::host(format!("{interface} went away or down; what was heard before is shown")))
+            Some(Failure::host(format!("{interface} went away or down; packets captured before are shown")))
         }
         Ok(Incoming::Frames | Incoming::Silence) => None,
         Err(failure) => Some(failure),

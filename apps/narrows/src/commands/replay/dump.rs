@@ -13,7 +13,7 @@ use serde_json::{Map, Value, json};
 /// How rows are printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(super) enum Form {
-    /// One table for all kinds of rows; cells that a kind has not are empty.
+    /// One table for all kinds of rows; cells that do not apply are empty.
     Csv,
     /// One JSON object per row and line, with the keys that its kind has.
     Json,

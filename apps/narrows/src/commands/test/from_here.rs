@@ -128,7 +128,7 @@ fn connect(peer: &Peer, within: Option<Duration>, progress: &Progress) -> Result
             Err(failure) => first = Some(failure),
         }
     }
-    Err(first.unwrap_or_else(|| Failure::host("no way to be answered")))
+    Err(first.unwrap_or_else(|| Failure::host("the host answered neither ICMP nor UDP nor TCP")))
 }
 
 /// The measurements in their order, and whom the packets meet, once it is known that they arrive.

@@ -99,7 +99,7 @@ fn asked_for(user: &str) -> Result<String, Failure> {
         match octet.map_err(cannot)? {
             b'\r' | b'\n' => break,
             // Interrupt, end of input, quit.
-            3 | 4 | 28 => return Err(Failure::usage("no password, no test")),
+            3 | 4 | 28 => return Err(Failure::usage("a password is needed")),
             8 | 127 => drop(octets.pop()),
             other if octets.len() < MOST_OCTETS => octets.push(other),
             _ => {}

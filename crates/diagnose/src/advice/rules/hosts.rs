@@ -161,7 +161,7 @@ pub(super) fn offloads(found: &Findings, is_sender: bool) -> Option<Judged> {
         Judged::new(
             Severity::Limiting,
             format!(
-                "{what} is left to the processor of {}, which is busy, and the interface has room: let the interface do it",
+                "{what} is done by the processor of {}, which is busy; the interface can do it: let it",
                 place(found, is_sender)
             ),
         )

@@ -80,7 +80,7 @@ pub(super) fn mtu_black_hole(found: &Findings) -> Option<Judged> {
     Some(
         Judged::new(
             if stalled { Severity::Limiting } else { Severity::Warning },
-            format!("{passes} without a word from any router, and smaller ones pass: TCP that believes in a larger size stands still; let it probe, or clamp its segments where the path narrows"),
+            format!("{passes} without a word from any router, and smaller ones pass: TCP connections with larger segments hang; let it probe, or clamp its segments where the path narrows"),
         )
         .and("path_mtu_octets", size)
         .with("probes_vanish", probed)
@@ -104,7 +104,7 @@ pub(super) fn fragments(found: &Findings) -> Option<Judged> {
     let who = place(found, true);
     let text = match (made, small) {
         (Some(count), _) => format!(
-            "{who} cut packets up: {count} fragments; routers that pass none, and a loss of any of them, lose the whole packet: send what fits"
+            "{who} cut packets up: {count} fragments; one lost fragment loses the whole packet, and some routers drop all fragments: send packets that fit"
         ),
         (None, size) => format!(
             "only packets up to {} octets cross the path: look for a tunnel; larger datagrams travel in fragments, or not at all",
@@ -238,7 +238,7 @@ fn lost_back(found: &Findings) -> Option<Judged> {
         Judged::new(
             Severity::Warning,
             format!(
-                "{} of the answers were lost, and nothing on the way there: the way back loses; measure that direction with --reverse",
+                "{} of the answers were lost, and no packet forward: the reverse direction loses; measure it with --reverse",
                 percent(ratio)
             ),
         )
@@ -335,7 +335,7 @@ pub(super) fn proxy(found: &Findings) -> Option<Judged> {
         let time = |nanos: f64| format_duration(Duration::try_from_secs_f64(nanos / 1e9).unwrap_or_default());
         Judged::new(
             Severity::Warning,
-            format!("TCP's round trip takes {}, UDP's to the same host {}: something nearer answers for it, and TCP figures end there", time(tcp), time(udp as f64)),
+            format!("TCP's round trip takes {}, UDP's to the same host {}: something nearer answers TCP for that host (a proxy), and TCP results reach only to it", time(tcp), time(udp as f64)),
         )
         .with("tcp_rtt_ns", tcp)
         .with("udp_rtt_ns", udp)
@@ -352,7 +352,7 @@ pub(super) fn per_flow_limit(found: &Findings) -> Option<Judged> {
     Some(
         Judged::new(
             Severity::Warning,
-            format!("one flow gets one of {channels} channels, {each}: several connections carry more, one never will"),
+            format!("one flow gets one of {channels} channels, {each}: only several connections carry more"),
         )
         .with("channels", u32::from(channels))
         .with("each_bps", each.bps())

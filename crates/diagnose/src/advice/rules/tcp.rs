@@ -180,7 +180,7 @@ pub(super) fn congestion_control(found: &Findings) -> Option<Judged> {
     Some(
         Judged::new(
             Severity::Limiting,
-            format!("{name} takes each loss for congestion, but {} is lost at random and {segments:.0} segments fill this path: it never opens its window; a congestion control that goes by rate (bbr) does", percent(loss)),
+            format!("{name} takes each loss for congestion, but {} is lost at random and {segments:.0} segments fill this path: its window never grows enough; a congestion control that goes by rate (bbr) does", percent(loss)),
         )
         .with("congestion", name)
         .with("retransmitted_share", loss)
@@ -208,7 +208,7 @@ pub(super) fn set_buffers(found: &Findings) -> Option<Judged> {
     (!explained).then(|| {
         Judged::new(
             Severity::Limiting,
-            format!("with both buffers of both hosts set TCP carries {gain:.1} times as much, and nothing that the kernel counts says why: its self-tuning may need a patch; until then set the buffers"),
+            format!("with both buffers of both hosts set TCP carries {gain:.1} times as much, and no counter of the kernel says why; its self-tuning may be at fault: set the buffers by hand"),
         )
         .with("gain", gain)
         .and("tcp_bps", found.tcp_bps())

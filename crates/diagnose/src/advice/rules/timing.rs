@@ -27,7 +27,7 @@ pub(super) fn receive_batching(found: &Findings) -> Option<Judged> {
     };
     let advice = Judged::new(
         Severity::Warning,
-        format!("{who} gets packets in batches: methods that go by single spacings say nothing here; {cure}"),
+        format!("{who} gets packets in batches: methods that need single packet gaps do not work here; {cure}"),
     );
     let advice = advice
         .and("batch_period_ns", period.and_then(|time| u64::try_from(time.as_nanos()).ok()))

@@ -165,7 +165,7 @@ fn round_trips(ends: &Ends) -> FamilyRow {
 fn no_wire(ends: &Ends) -> Option<&'static str> {
     let lacks = |end: &End| end.facts.virtual_interface && !end.stamped_by_card();
     match (lacks(&ends.sender), lacks(&ends.receiver)) {
-        (_, true) => Some("the receiver's card has no wire, its spacing is software's"),
+        (_, true) => Some("the receiver's interface is virtual: software makes the gaps, not a wire"),
         (true, false) => Some("the sender's card has no wire, its spacing is software's"),
         (false, false) => None,
     }

@@ -115,14 +115,14 @@ fn a_hop_whose_load_was_not_seen_may_be_the_tight_one() {
     let idle = [unseen.clone(), hop(2, 19_506, BoundKind::Estimated, Some(0.0))];
     insta::assert_snapshot!(answer(&measured(Some(2), Some(2), &idle)), @r"
     Carries   19.5 Mbit/s to far.example; hop 2 is the slowest link
-    Free now  unclear: single probes do not tell; narrows available does
+    Free now  unclear: single probes cannot show it; narrows available can
     Limit     the slowest link of the path, or traffic that was not seen
     c2 f6 l7
     ");
     let none = [unseen, hop(2, 19_506, BoundKind::Estimated, None)];
     insta::assert_snapshot!(answer(&measured(Some(2), None, &none)), @r"
     Carries   19.5 Mbit/s to far.example; hop 2 is the slowest link
-    Free now  unclear: single probes do not tell; narrows available does
+    Free now  unclear: single probes cannot show it; narrows available can
     Limit     the slowest link of the path, or traffic that was not seen
     c2 f6 l7
     ");
@@ -146,8 +146,8 @@ fn a_token_bucket_that_single_packets_pass() {
     assert!(!document.is_contradicted());
     insta::assert_snapshot!(crate::answer_text(&document.answer), @r"
     Carries   50 Mbit/s sustained; single packets pass faster
-    Free now  unclear: single probes do not tell; narrows available does
-    Limit     a token bucket; at which hop single packets do not show
+    Free now  unclear: single probes cannot show it; narrows available can
+    Limit     a token bucket; single packets cannot show at which hop
     Do        count on the sustained rate, whatever short tests say
     ");
 }
@@ -158,7 +158,7 @@ fn bounds_and_nothing() {
     far.caveats = vec![Caveat::SilentRouter];
     let hops = [hop(1, 97_529, BoundKind::Estimated, None), far];
     insta::assert_snapshot!(answer(&measured(None, None, &hops)), @r"
-    Carries   at most 97.8 Mbit/s, as hop 1 does; other hops may be slower
+    Carries   at most 97.8 Mbit/s (hop 1); hops without a rate may be slower
     Limit     unknown: the slowest link was not found
     Do        measure the path as a whole: narrows test far.example
     Doubts    1 on hop 2: a router does not answer
