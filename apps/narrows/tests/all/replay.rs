@@ -1,5 +1,7 @@
 //! `--record` and `narrows replay`: what was measured can be had again, and nothing else.
 
+use std::path::Path;
+
 use crate::common;
 
 use common::{ProgramResult, directory, run, scenario, text, validate};
@@ -154,5 +156,23 @@ fn what_makes_no_sense_is_refused() {
         (&["simulate", scenario, "-m", "rtt", "--record", "/nowhere/at/all"], &["--record /nowhere/at/all"]),
     ] {
         run(arguments).refused(2, words);
+    }
+}
+
+/// Recorded between kernels, behind `tc tbf rate 100mbit burst 20kb` beside four greedy transfers
+/// of iperf3. The bucket's timer moves single pairs by up to 6 %, and packets of the transfers
+/// stretch trains. What probes asked then is asked again, so the values are those of today.
+#[test]
+fn a_kernels_bucket_beside_transfers_is_read_rightly() {
+    // 100 Mbit/s of frames of 1514 octets.
+    let truth = 100e6 * 1500.0 / 1514.0;
+    for name in ["tbf-100-beside-transfers-pairs", "tbf-100-beside-transfers-trains"] {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/recordings/{name}.rec"));
+        let (_, document) = replayed(&[text(&path)]);
+        let ran = &document["runs"][0];
+        assert_eq!(ran["how"], "replayed", "{name}: {ran:#}");
+        let value = |key: &str| ran["result"][key].as_f64().expect("a number");
+        assert!((value("value") / truth - 1.0).abs() < 0.01, "{name}: {ran:#}");
+        assert!(value("low") < truth && truth < value("high"), "{name}: {ran:#}");
     }
 }
