@@ -43,6 +43,12 @@ pub enum Error {
         /// What happened instead.
         why: String,
     },
+    /// Caller: the address or the token; else somebody in between.
+    #[error(
+        "the certificate at {0} is not of the hub that the token names: another hub answers at this address, or \
+         somebody is in between. Take the address and the token from the same hub"
+    )]
+    OtherKey(String),
     /// Peer: the hub said no.
     #[error("the hub refuses: {0}")]
     Refused(String),

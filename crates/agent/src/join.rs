@@ -4,7 +4,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use narrows_bus::{Key, pinned};
+use narrows_bus::{Key, has_other_key, pinned};
 use narrows_fleet::message::{Join, Joined};
 use rustls::pki_types::ServerName;
 use serde::Deserialize;
@@ -31,8 +31,8 @@ pub const HUB_PORT: u16 = 8622;
 /// A join token: `nw1.<SHA-256 of the hub's key>.<20 secret octets>`, both in hexadecimal.
 #[derive(Clone)]
 pub struct Token {
-    text: String,
-    key_hash: [u8; 32],
+    pub(crate) text: String,
+    pub(crate) key_hash: [u8; 32],
 }
 
 impl FromStr for HubAddress {
@@ -93,17 +93,28 @@ impl std::fmt::Debug for Token {
 pub async fn join(hub: &HubAddress, token: &Token, mut wish: Join, key: &Key) -> Result<Membership> {
     token.text.clone_into(&mut wish.token);
     wish.public_key = key.public();
-    let port = wish.port;
-    let body = serde_json::to_vec(&wish).map_err(|error| Error::Protocol(error.to_string()))?;
+    match ask(hub, token, &wish).await? {
+        (200, answer) => membership(hub, token, wish.port, &answer),
+        (code, answer) => Err(Error::Refused(complaint(code, &answer))),
+    }
+}
+
+/// What a hub answered is a membership.
+pub(crate) fn membership(hub: &HubAddress, token: &Token, port: u16, answer: &[u8]) -> Result<Membership> {
+    let joined: Joined = serde_json::from_slice(answer).map_err(|error| Error::Protocol(error.to_string()))?;
+    Ok(Membership { hub: hub.to_string(), key_hash: hex::to_text(&token.key_hash), port, joined })
+}
+
+/// Asks the hub whose key the token names. The answer's code and body.
+pub(crate) async fn ask(hub: &HubAddress, token: &Token, wish: &Join) -> Result<(u16, Vec<u8>)> {
+    let body = serde_json::to_vec(wish).map_err(|error| Error::Protocol(error.to_string()))?;
     let unreachable = |why: String| Error::Unreachable { hub: hub.to_string(), why };
     let asked = tokio::time::timeout(PATIENCE, post(hub, token.key_hash, "/api/v1/join", &body));
     let answered = asked.await.map_err(|_| unreachable(format!("nothing came within {PATIENCE:?}")))?;
-    let (code, answer) = answered.map_err(|error| unreachable(error.to_string()))?;
-    if code != 200 {
-        return Err(Error::Refused(complaint(code, &answer)));
-    }
-    let joined: Joined = serde_json::from_slice(&answer).map_err(|error| Error::Protocol(error.to_string()))?;
-    Ok(Membership { hub: hub.to_string(), key_hash: hex::to_text(&token.key_hash), port, joined })
+    let why = |error: std::io::Error| {
+        if has_other_key(&error) { Error::OtherKey(hub.to_string()) } else { unreachable(error.to_string()) }
+    };
+    answered.map_err(why)
 }
 
 /// One request of HTTP/1.1 (RFC 9112) over a connection of its own, to the server with this key.
@@ -147,14 +158,14 @@ fn answer(octets: &[u8]) -> Option<(u16, Vec<u8>)> {
     (body.len() >= length).then(|| (code, body[..length].to_vec()))
 }
 
-/// What a hub says when it refuses: JSON with `error`, or text.
-fn complaint(code: u16, body: &[u8]) -> String {
+/// What a hub says when it refuses: a problem (RFC 9457), or text of a proxy before it.
+pub(crate) fn complaint(code: u16, body: &[u8]) -> String {
     #[derive(Deserialize)]
-    struct Said {
-        error: String,
+    struct Problem {
+        detail: String,
     }
     let text = String::from_utf8_lossy(body);
-    let said = serde_json::from_str(&text).map_or_else(|_| text.trim().to_owned(), |Said { error }| error);
+    let said = serde_json::from_str(&text).map_or_else(|_| text.trim().to_owned(), |Problem { detail }| detail);
     let brief: String = said.chars().filter(|letter| !letter.is_control()).take(300).collect();
     if brief.is_empty() { format!("code {code}") } else { brief }
 }
@@ -201,7 +212,13 @@ mod tests {
         assert_eq!(answer(whole), Some((200, b"{}".to_vec())));
         assert_eq!(answer(&whole[..whole.len() - 1]), None);
         assert_eq!(answer(b"SSH-2.0-x\r\n\r\n"), None);
-        assert_eq!(complaint(403, b"{\"error\":\"this token is not valid\"}"), "this token is not valid");
+    }
+
+    #[test]
+    fn a_refusal_says_what_the_hub_says() {
+        let problem = serde_json::to_vec(&narrows_site::Problem::bad_request("this token is not valid")).unwrap();
+        assert_eq!(complaint(400, &problem), "this token is not valid");
+        assert_eq!(complaint(502, b"Bad Gateway\r\n"), "Bad Gateway");
         assert_eq!(complaint(500, b""), "code 500");
     }
 }

@@ -28,5 +28,5 @@ pub use bus::{Bus, Condition, Delivery, Entry, Kept, Message, Subscription};
 pub use error::{Error, Result};
 pub use key::{Key, is_public_key, verifies};
 pub use permissions::Permissions;
-pub use pinned::{key_hash, pinned};
+pub use pinned::{has_other_key, key_hash, pinned};
 pub use settings::{Bucket, STREAM, Settings, Sinks, Stream};

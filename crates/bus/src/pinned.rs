@@ -31,6 +31,12 @@ pub fn pinned(key_hash: [u8; 32]) -> ClientConfig {
         .with_no_client_auth()
 }
 
+/// Whether a connection by [`pinned`] failed because the server has another key.
+pub fn has_other_key(error: &std::io::Error) -> bool {
+    let why = error.get_ref().and_then(|why| why.downcast_ref::<Error>());
+    matches!(why, Some(Error::InvalidCertificate(CertificateError::ApplicationVerificationFailure)))
+}
+
 #[derive(Debug)]
 struct Pinned {
     key_hash: [u8; 32],

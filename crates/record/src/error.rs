@@ -22,7 +22,9 @@ pub enum Error {
     #[error("the record cannot keep this: {0}")]
     Unfit(String),
     /// The token is unknown, used or too old.
-    #[error("this token is not valid: each joins one agent, within a day")]
+    #[error(
+        "this token is not valid: it is used up, older than a day, or unknown here; `narrows hub token` makes another"
+    )]
     Token,
     /// Another run has a key of this reservation at this time.
     #[error("{} is reserved already at this time", .0.key)]

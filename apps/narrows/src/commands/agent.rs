@@ -165,6 +165,7 @@ fn failure(error: Error) -> Failure {
     let (exit, who) = match &error {
         Error::Unreachable { .. } | Error::Bus(_) => (Exit::Unreachable, "path"),
         Error::Refused(_) => (Exit::Refused, "peer"),
+        Error::OtherKey(_) => (Exit::Refused, "caller"),
         Error::Protocol(_) => (Exit::Protocol, "peer"),
         Error::File { .. } | Error::Spool(_) => (Exit::Failure, "host"),
         _ => (Exit::Usage, "caller"),

@@ -17,12 +17,12 @@ use crate::world::{Agent, name, request, soon, stored, until};
 
 /// A hub that serves, on loopback.
 pub(crate) struct Served {
-    url: String,
+    pub(crate) url: String,
     key_hash: [u8; 32],
-    token: JoinToken,
-    folder: tempfile::TempDir,
-    stop: oneshot::Sender<()>,
-    serving: tokio::task::JoinHandle<narrows_hub::Result<()>>,
+    pub(crate) token: JoinToken,
+    pub(crate) folder: tempfile::TempDir,
+    pub(crate) stop: oneshot::Sender<()>,
+    pub(crate) serving: tokio::task::JoinHandle<narrows_hub::Result<()>>,
 }
 
 impl Served {

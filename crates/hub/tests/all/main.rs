@@ -7,6 +7,7 @@ mod alerts;
 mod api;
 mod directed;
 mod fleet;
+mod joining;
 mod large;
 mod leases;
 mod open_api;

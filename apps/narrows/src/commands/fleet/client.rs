@@ -87,7 +87,13 @@ impl Client {
     /// One request of HTTP/1.1 over a connection of its own.
     fn ask(&self, method: &str, path: &str, body: &str) -> Result<String, Failure> {
         let octets = self.exchange(method, path, body);
-        let octets = octets.map_err(|error| self.fault(Exit::Unreachable, &error.to_string()))?;
+        let octets = octets.map_err(|error| {
+            if narrows_bus::has_other_key(&error) {
+                Failure { who: "caller", ..self.fault(Exit::Refused, OTHER_KEY) }
+            } else {
+                self.fault(Exit::Unreachable, &error.to_string())
+            }
+        })?;
         let text = String::from_utf8_lossy(&octets);
         let (head, body) = text.split_once("\r\n\r\n").unwrap_or((&text, ""));
         let status: u16 = head.split(' ').nth(1).and_then(|code| code.parse().ok()).unwrap_or(0);
@@ -142,4 +148,6 @@ fn octets(text: &str) -> Option<[u8; 32]> {
     Some(octets)
 }
 
+const OTHER_KEY: &str = "its certificate is not of the hub that --key-hash or hub.json names: another hub answers at \
+    this address, or somebody is in between";
 const TIMEOUT: Duration = Duration::from_secs(30);
