@@ -21,6 +21,17 @@ pub enum Error {
     /// Caller: it belongs to one already.
     #[error("this host is the agent {0} already; `narrows agent leave` ends that")]
     Joined(String),
+    /// Caller: it belongs to one already, whose hub had another key.
+    #[error(
+        "this host is the agent {agent} of a hub at {hub} with another key than the token names: if that hub was made \
+         anew, `narrows agent leave`, then join again"
+    )]
+    OtherHub {
+        /// Its name there.
+        agent: String,
+        /// Where that hub was.
+        hub: String,
+    },
     /// Caller: another process is this agent.
     #[error("an agent runs already on {0}")]
     Running(PathBuf),

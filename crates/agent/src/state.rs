@@ -86,9 +86,19 @@ impl State {
         self.keep(JOINED, membership)
     }
 
+    /// It joined anew with the key that it has. The plan and the keys were another member's.
+    pub fn join_anew(&self, membership: &Membership) -> Result<()> {
+        self.forget(&[PLAN, STATUS, SERVER_KEYS])?;
+        self.join(membership)
+    }
+
     /// It left: nothing of the fleet stays but the spool.
     pub fn leave(&self) -> Result<()> {
-        for name in [JOINED, PLAN, STATUS, SEED, SERVER_KEYS] {
+        self.forget(&[JOINED, PLAN, STATUS, SEED, SERVER_KEYS])
+    }
+
+    fn forget(&self, names: &[&str]) -> Result<()> {
+        for name in names {
             match fs::remove_file(self.path(name)) {
                 Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
                     return Err(Error::file(self.path(name), error));

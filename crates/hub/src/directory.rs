@@ -1,6 +1,6 @@
 //! Who belongs to the fleet, in memory: asked at each connection, and by every page.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use narrows_bus::Permissions;
@@ -45,12 +45,23 @@ impl Directory {
 
     fn members_may(&self, what: impl Fn(&str) -> Permissions + Send + Sync + 'static) -> Admission {
         let directory = self.clone();
-        Arc::new(move |public_key| {
-            let agents = directory.agents.read().unwrap_or_else(PoisonError::into_inner);
-            let member =
-                agents.values().find(|agent| agent.state == AgentState::Member && agent.public_key == public_key);
-            member.map(|agent| what(agent.name.as_str()))
-        })
+        Arc::new(move |public_key| directory.member(public_key).map(|agent| what(agent.name.as_str())))
+    }
+
+    /// The member with this key.
+    pub(crate) fn member(&self, public_key: &str) -> Option<Agent> {
+        let agents = self.agents.read().unwrap_or_else(PoisonError::into_inner);
+        let is_it = |agent: &&Agent| agent.state == AgentState::Member && agent.public_key == public_key;
+        agents.values().find(is_it).cloned()
+    }
+
+    /// The keys of whoever left or was thrown out, and has not come back with the same key.
+    pub(crate) fn former_keys(&self) -> BTreeSet<String> {
+        let all = self.all();
+        let is_member = |agent: &&Agent| agent.state == AgentState::Member;
+        let members: BTreeSet<&str> = all.iter().filter(is_member).map(|agent| &*agent.public_key).collect();
+        let former = all.iter().map(|agent| &agent.public_key).filter(|key| !members.contains(key.as_str()));
+        former.cloned().collect()
     }
 
     /// What the record says now.

@@ -10,7 +10,7 @@ use narrows_bus::nats::{Account, Operator, Options, Validity, tell_account};
 use narrows_bus::{Key, Permissions};
 use narrows_fleet::keys::Name;
 use narrows_fleet::message::BusAddress;
-use narrows_record::{Agent, AgentState};
+use narrows_record::Agent;
 
 use crate::directory::Directory;
 use crate::error::Result;
@@ -90,8 +90,7 @@ impl Tokens {
     }
 
     async fn tell(&self, at_s: u64) -> narrows_bus::Result<()> {
-        let agents = self.directory.all().into_iter().filter(|agent| agent.state != AgentState::Member);
-        let revoked = agents.map(|agent| (agent.public_key, at_s)).collect();
+        let revoked = self.directory.former_keys().into_iter().map(|key| (key, at_s)).collect();
         let account = account(&self.tenant, self.bus_octets, revoked);
         let key = Key::new();
         let validity = Validity { from_s: at_s.saturating_sub(60), until_s: Some(at_s + 3_600) };

@@ -9,7 +9,7 @@ mod server;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use narrows_agent::{Error, HubAddress, State, Token};
+use narrows_agent::{Error, HubAddress, Membership, Rejoined, State, Token};
 use narrows_fleet::keys::Name;
 use narrows_fleet::message::{Join, Status};
 use narrows_wire::DEFAULT_PORT;
@@ -91,15 +91,6 @@ fn join(args: &JoinArgs) -> Result<Exit, Failure> {
     };
     let state = args.state.open()?;
     let _lock = state.lock().map_err(failure)?;
-    if let Some(membership) = state.membership().map_err(failure)? {
-        let agent = membership.joined.agent.to_string();
-        // Whoever starts a container need not know whether its host has joined before.
-        if membership.hub == hub.to_string() {
-            output::complain(&format!("{agent} belongs to the fleet of {hub} already"));
-            return Ok(Exit::Valid);
-        }
-        return Err(failure(Error::Joined(agent)));
-    }
     let wish = Join {
         token: String::new(),
         name,
@@ -108,16 +99,35 @@ fn join(args: &JoinArgs) -> Result<Exit, Failure> {
         address: args.address.as_deref().map(|host| place::server_address(host, args.port)),
         port: args.port,
         version: env!("CARGO_PKG_VERSION").to_owned(),
+        again: None,
     };
-    let key = state.key().map_err(failure)?;
-    let joined = running::runtime()?.block_on(narrows_agent::join(&hub, &token, wish, &key));
-    let membership = joined.map_err(failure)?;
-    state.join(&membership).map_err(failure)?;
-    let agent = &membership.joined.agent;
-    let text = format!(
-        "{agent} joined the fleet of {hub}\nnext: narrows agent run, or: systemctl enable --now narrows-agent\n"
-    );
-    output::write(&text, None)?;
+    let (before, key) = (state.membership().map_err(failure)?, state.key().map_err(failure)?);
+    let runtime = running::runtime()?;
+    let Some(before) = before else {
+        let joined = runtime.block_on(narrows_agent::join(&hub, &token, wish, &key)).map_err(failure)?;
+        state.join(&joined).map_err(failure)?;
+        return greet(&joined);
+    };
+    // Whoever starts a container need not know whether its host has joined before.
+    let agent = &before.joined.agent;
+    match runtime.block_on(narrows_agent::rejoin(&hub, &token, wish, &key, &before)).map_err(failure)? {
+        Rejoined::Still => output::complain(&format!("{agent} belongs to the fleet of {hub} already")),
+        Rejoined::Unheard(why) => {
+            output::complain(&format!("{agent} belongs to the fleet of {hub} already; the hub does not answer: {why}"));
+        }
+        Rejoined::Anew(now) => {
+            state.join_anew(&now).map_err(failure)?;
+            output::complain(&format!("the hub did not know {agent} any more"));
+            return greet(&now);
+        }
+    }
+    Ok(Exit::Valid)
+}
+
+fn greet(membership: &Membership) -> Result<Exit, Failure> {
+    let (agent, hub) = (&membership.joined.agent, &membership.hub);
+    let next = "next: narrows agent run, or: systemctl enable --now narrows-agent";
+    output::write(&format!("{agent} joined the fleet of {hub}\n{next}\n"), None)?;
     Ok(Exit::Valid)
 }
 
@@ -183,6 +193,6 @@ fn limits(config: Option<&PathBuf>) -> Result<narrows_agent::Limits, Failure> {
 }
 
 /// The state of an agent that has joined.
-fn member(state: &State) -> Result<narrows_agent::Membership, Failure> {
+fn member(state: &State) -> Result<Membership, Failure> {
     state.membership().map_err(failure)?.ok_or_else(|| failure(Error::NotJoined))
 }

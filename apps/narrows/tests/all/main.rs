@@ -10,6 +10,8 @@ mod contract;
 mod documents;
 mod evaluate;
 #[cfg(feature = "fleet")]
+mod fleet_commands;
+#[cfg(feature = "fleet")]
 mod fleet_containers;
 #[cfg(feature = "fleet")]
 mod fleet_cuts_lab;

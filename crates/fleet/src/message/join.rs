@@ -25,6 +25,17 @@ pub struct Join {
     pub port: u16,
     /// Version of its program.
     pub version: String,
+    /// The signature of a host that was a member before, over [`Join::again_text`], in hexadecimal.
+    /// If it still is one, it stays what it is, and the token is not used.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub again: Option<String>,
+}
+
+impl Join {
+    /// What [`Join::again`] is a signature of.
+    pub fn again_text(&self) -> String {
+        format!("narrows.join-again/1 {} {}", self.public_key, self.token)
+    }
 }
 
 /// What an agent needs to know of its hub.

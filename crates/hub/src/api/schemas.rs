@@ -184,6 +184,10 @@ pub(super) struct Join {
     address: Option<String>,
     port: u16,
     version: String,
+    /// Of a host that was a member before: its signature, in hexadecimal, over
+    /// `narrows.join-again/1 KEY TOKEN`. A member stays what it is, and the token is not used.
+    #[schema(required = false)]
+    again: Option<String>,
 }
 
 /// What an agent needs to know of its hub.

@@ -3,7 +3,8 @@
 use std::net::{IpAddr, SocketAddr};
 
 use narrows_fleet::message::{Join, Joined};
-use narrows_record::NewAgent;
+use narrows_record::{Agent, NewAgent};
+use narrows_units::hex;
 
 use crate::error::{Error, Result};
 use crate::hub::Hub;
@@ -15,6 +16,9 @@ impl Hub {
         let token: JoinToken = join.token.parse()?;
         if token.key_hash != self.keys.key_hash {
             return Err(Error::Request("this token is of another hub".to_owned()));
+        }
+        if let Some(member) = self.member_again(join) {
+            return Ok(self.joined(member));
         }
         let agent = NewAgent {
             name: join.name.clone(),
@@ -33,18 +37,33 @@ impl Hub {
         let agent = self.record.join(&token.hash(), &agent, now).await?;
         let text = format!("{} at {}, version {}", agent.name, agent.address, join.version);
         self.record.audit(agent.name.as_str(), "agent.joined", &text, now).await?;
-        let bus = self.bus_of(&agent);
+        let was_out = self.directory.former_keys().contains(&agent.public_key);
         self.directory.add(agent.clone());
+        if let Some(tokens) = self.tokens.as_ref().filter(|_| was_out) {
+            // Servers keep its key out until they hear otherwise.
+            tokens.tell_revoked(now);
+        }
         self.changed();
         self.tell_agent(&agent);
         self.plan_wanted.notify_one();
-        Ok(Joined {
+        Ok(self.joined(agent))
+    }
+
+    /// The member that asks whether it is one, if it proves that it has the member's key.
+    fn member_again(&self, join: &Join) -> Option<Agent> {
+        let signature: Vec<u8> = hex::to_octets(join.again.as_ref()?)?;
+        let proves = narrows_bus::verifies(&join.public_key, join.again_text().as_bytes(), &signature);
+        self.directory.member(&join.public_key).filter(|_| proves)
+    }
+
+    fn joined(&self, agent: Agent) -> Joined {
+        Joined {
+            bus: self.bus_of(&agent),
             agent: agent.name,
             tenant: self.tenant.clone(),
             hub_key: self.keys.sign.public(),
-            bus,
             lease_generation: self.lease_generation,
-        })
+        }
     }
 
     /// Where peers reach the server of a host. A host that joins over its own loopback is the

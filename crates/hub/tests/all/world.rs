@@ -204,6 +204,7 @@ pub(crate) fn request(wanted: &str, token: &str, key: &Key, labels: &[(&str, &st
         address: None,
         port: 8620,
         version: "0.1.0".to_owned(),
+        again: None,
     }
 }
 
