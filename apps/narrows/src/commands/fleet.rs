@@ -45,7 +45,8 @@ enum FleetCommand {
         #[command(flatten)]
         hub: HubArgs,
     },
-    /// Make a file the fleet's configuration
+    /// Make a file the fleet's configuration; ends with code 10 if there is no room for all its
+    /// runs
     Apply {
         /// Sites, groups and tests (TOML)
         file: PathBuf,
@@ -87,8 +88,9 @@ pub(crate) fn run(args: &FleetArgs) -> Result<Exit, Failure> {
         }
         FleetCommand::Apply { file, hub } => {
             let answer = configure(&Client::new(hub)?, file, false)?;
-            output::write(&(changes(&answer) + &accepted(&answer)), None)?;
-            Ok(Exit::Valid)
+            let (text, exit) = accepted(&answer);
+            output::write(&text, None)?;
+            Ok(exit)
         }
         FleetCommand::Diff { file, hub } => {
             let answer = configure(&Client::new(hub)?, file, true)?;
@@ -116,10 +118,24 @@ fn changes(answer: &Value) -> String {
     lines.iter().filter_map(Value::as_str).fold(String::new(), |text, line| text + line + "\n")
 }
 
-/// The plans are made after the answer: for a thousand agents that takes a while.
-fn accepted(answer: &Value) -> String {
-    let (serial, agents) = (&answer["serial"], &answer["agents"]);
-    format!("accepted: plan {serial} is being made for {agents} agents; `narrows fleet status` says who has it\n")
+/// What `apply` prints, and how it ends. The plans are made after the answer: for a thousand agents
+/// that takes a while.
+fn accepted(answer: &Value) -> (String, Exit) {
+    let (serial, agents, not_placed) = (&answer["serial"], &answer["agents"], not_placed(answer));
+    let exit = if not_placed.is_empty() { Exit::Valid } else { Exit::Threshold };
+    let last_line =
+        format!("accepted: plan {serial} is being made for {agents} agents; `narrows fleet status` says who has it\n");
+    (changes(answer) + &not_placed + &last_line, exit)
+}
+
+/// The tests of which the timetable has no room for all runs, a line each.
+fn not_placed(answer: &Value) -> String {
+    let line = |run: &Value| {
+        let word = |key: &str| run[key].as_str().unwrap_or_default().to_owned();
+        let [agent, target, command, reason] = ["agent", "target", "command", "reason"].map(word);
+        format!("not placed: {agent} to {target}: {command}: {reason}\n")
+    };
+    answer["plan"]["not_placed"].as_array().into_iter().flatten().map(line).collect()
 }
 
 fn plan_text(answer: &Value) -> String {
@@ -144,9 +160,22 @@ fn plan_text(answer: &Value) -> String {
         let (busy, budget) = (seconds("busy_ms"), seconds("budget_ms"));
         let _ = writeln!(text, "{}: {busy} of {budget} s a day, {megabytes} MB", row(&key["key"]));
     }
-    for run in plan["not_placed"].as_array().into_iter().flatten() {
-        let [agent, target, command, reason] = ["agent", "target", "command", "reason"].map(|key| row(&run[key]));
-        let _ = writeln!(text, "not placed: {agent} to {target}: {command}: {reason}");
+    text + &not_placed(answer) + &changes(answer)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_has_no_room_is_said_when_it_is_applied() {
+        let run = json!({ "agent": "a", "target": "b", "command": "throughput -t 60", "reason": "no room on host.a" });
+        let answer = |not_placed: Value| json!({ "changes": ["a to c: 0 -> 4"], "serial": 7, "agents": 3, "plan": { "not_placed": not_placed } });
+        let last_line = "accepted: plan 7 is being made for 3 agents; `narrows fleet status` says who has it\n";
+        assert_eq!(accepted(&answer(json!([]))), (format!("a to c: 0 -> 4\n{last_line}"), Exit::Valid));
+        let line = "not placed: a to b: throughput -t 60: no room on host.a\n";
+        let all = answer(json!([run]));
+        assert_eq!(accepted(&all), (format!("a to c: 0 -> 4\n{line}{last_line}"), Exit::Threshold));
+        assert!(plan_text(&all).contains(line));
     }
-    text + &changes(answer)
 }
