@@ -178,7 +178,7 @@ impl Hub {
             loads: Loads::default(),
             walks: Walks::default(),
             wider: Wider::default(),
-            alerts: Alerts::default(),
+            alerts: Alerts::restored(&states),
             rules: Rules::new(narrows_fleet::alert::Alerts::restored(&states)),
             telling: Telling::new(parts.channels),
             sites: std::sync::Mutex::default(),

@@ -71,6 +71,8 @@ impl Hub {
             let notices = alerts.decide(wall, &self.zone, held_by);
             (notices, alerts.take_unsaved())
         };
+        let links = self.alerts.take_unsaved();
+        let states = [states, links].concat();
         let mut kept = std::mem::take(&mut *self.rules.unkept.lock().unwrap_or_else(PoisonError::into_inner));
         let bodies: Vec<(String, NoticeBody)> = notices.iter().flat_map(|notice| self.bodies(notice, now)).collect();
         let row = |(channel, body): &(String, NoticeBody)| {
@@ -85,6 +87,7 @@ impl Hub {
         // States and notices are kept together: whoever was told is known to have been.
         if let Err(error) = self.record.keep_alerts(&states, &kept).await {
             self.rules.lock().put_back(&states);
+            self.alerts.put_back(&states);
             *self.rules.unkept.lock().unwrap_or_else(PoisonError::into_inner) = kept;
             return Err(error.into());
         }

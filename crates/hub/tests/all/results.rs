@@ -144,6 +144,53 @@ async fn the_link_that_holds_paths_back_is_named_and_its_fall_is_one_alert() {
     assert_eq!(world.hub.alert_texts().len(), 4);
 }
 
+#[tokio::test]
+async fn a_link_that_limits_nothing_any_more_fires_no_more() {
+    let mut world = World::new().await;
+    let mut agents = four(&world).await;
+    let fires = |world: &World| world.hub.alert_texts().iter().any(|text| text.contains("holds back 3 paths"));
+    over_the_core(&world, &mut agents, 100.0, AVAILABLE, BEGIN).await;
+    world.pass(MINUTE);
+    over_the_core(&world, &mut agents, 60.0, AVAILABLE, world.now()).await;
+    let before = world.hub.alert_texts();
+    assert!(fires(&world), "{before:?}");
+    // Another hub knows what was well, and since when it is not.
+    world.restart().await;
+    assert_eq!(world.hub.alert_texts(), before);
+    world.pass(MINUTE);
+    over_the_core(&world, &mut agents, 61.0, AVAILABLE, world.now()).await;
+    assert_eq!(world.hub.alert_texts(), [before[0].replace("60.0", "61.0")]);
+    // All paths are as fast as their own hosts: the link carries at least that.
+    world.pass(MINUTE);
+    over_the_core(&world, &mut agents, 890.0, AVAILABLE, world.now()).await;
+    assert!(
+        !world.hub.bottlenecks(AVAILABLE).iter().any(|one| one.counts.0 == 3),
+        "{:?}",
+        world.hub.bottlenecks(AVAILABLE)
+    );
+    assert!(!fires(&world), "{:?}", world.hub.alert_texts());
+    world.restart().await;
+    assert!(!fires(&world), "{:?}", world.hub.alert_texts());
+}
+
+#[tokio::test]
+async fn a_link_whose_hosts_have_left_fires_no_more() {
+    let world = World::new().await;
+    let mut agents = four(&world).await;
+    over_the_core(&world, &mut agents, 100.0, AVAILABLE, BEGIN).await;
+    world.pass(MINUTE);
+    over_the_core(&world, &mut agents, 60.0, AVAILABLE, world.now()).await;
+    assert_eq!(world.hub.alert_texts().len(), 1, "{:?}", world.hub.alert_texts());
+    for gone in ["c", "d"] {
+        world.hub.revoke(&name(gone), "test").await.unwrap();
+    }
+    world.hub.locate().await.unwrap();
+    assert_eq!(world.hub.alert_texts(), Vec::<String>::new());
+    // Nor is anything left of it.
+    let states = world.record.alert_states().await.unwrap();
+    assert!(!states.iter().any(|(_, state)| state.contains("holds back")), "{states:?}");
+}
+
 /// Proves the core of four hosts with these windows on b to d; the load on a to c sends 60. Returns
 /// what the hub says of it. Of the two looks of each window the first finds nothing.
 async fn proved(windows: [(Claim, f64); 4]) -> (World, String) {
