@@ -28,6 +28,9 @@ pub enum Error {
         /// What is wrong with it.
         why: String,
     },
+    /// Who wrote this program; who runs the hub starts it again.
+    #[error("a part of the hub failed, and the others are of no use without it: {0}")]
+    Task(String),
     /// Who runs the record.
     #[error(transparent)]
     Record(#[from] narrows_record::Error),

@@ -288,9 +288,9 @@ impl Hub {
     }
 
     /// Works until the future is dropped: takes results, hears agents, plans, locates, tidies up,
-    /// inspects leases.
-    /// Each on its own: a plan for thousands takes seconds.
-    pub async fn run(self: &Arc<Self>) {
+    /// inspects leases. Each on its own: a plan for thousands takes seconds. None of them ends by
+    /// itself; if one does, the hub is of no use, and says why: it is to be started again.
+    pub async fn run(self: &Arc<Self>) -> Error {
         if let Some(tokens) = &self.tokens {
             // The servers may have been away when somebody was revoked.
             tokens.tell_revoked(self.now());
@@ -304,7 +304,10 @@ impl Hub {
         tasks.spawn(async move { locate.locate_always().await });
         tasks.spawn(async move { tidy.tidy_always().await });
         tasks.spawn(async move { inspect.inspect_always().await });
-        while tasks.join_next().await.is_some() {}
+        match tasks.join_next().await {
+            Some(Err(error)) => Error::Task(error.to_string()),
+            _ => Error::Task("it ended".to_owned()),
+        }
     }
 
     async fn tidy_always(&self) {

@@ -158,7 +158,7 @@ impl Server {
         self.hub.begin_telling()?;
         let ended = tokio::select! {
             served = self.site.run(shell, routes, fault, stop) => served.map_err(Error::from),
-            () = self.hub.run() => Ok(()),
+            failed = self.hub.run() => Err(failed),
         };
         // The thread that tells people may wait for the record, and so for the runtime.
         let hub = Arc::clone(&self.hub);

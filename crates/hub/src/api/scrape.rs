@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use axum::Json;
 use axum::extract::State;
@@ -86,16 +87,23 @@ fn text(app: &App) -> String {
     out
 }
 
-/// Whether the hub talks to its bus; 503 if not.
+/// Whether the hub talks to its bus and to its record; 503 if not.
 #[cfg_attr(test, utoipa::path(get, path = "/-/ready", tag = "monitoring", responses((status = 200, body = Object),
         (status = 503, body = Object))))]
 pub(crate) async fn ready(State(app): State<App>) -> Response {
-    let connected = app.hub().bus.condition().borrow().server.is_some();
+    let hub = app.hub();
+    let connected = hub.bus.condition().borrow().server.is_some();
+    // A record that hangs is as good as none.
+    let answers = tokio::time::timeout(PATIENCE, hub.config()).await.is_ok_and(|answer| answer.is_ok());
+    let all = [("bus", connected), ("record", answers)];
+    let faults: Vec<&str> = all.into_iter().filter(|(_, is_well)| !is_well).map(|(part, _)| part).collect();
     let (code, status) =
-        if connected { (StatusCode::OK, "ready") } else { (StatusCode::SERVICE_UNAVAILABLE, "not ready") };
-    let faults: Vec<&str> = if connected { Vec::new() } else { vec!["bus"] };
+        if faults.is_empty() { (StatusCode::OK, "ready") } else { (StatusCode::SERVICE_UNAVAILABLE, "not ready") };
     (code, Json(json!({ "status": status, "faults": faults }))).into_response()
 }
+
+/// Kubernetes waits for a second by default.
+const PATIENCE: Duration = Duration::from_millis(800);
 
 /// The process answers.
 #[cfg_attr(test, utoipa::path(get, path = "/-/healthy", tag = "monitoring",

@@ -19,7 +19,7 @@ const KEY: &str = "host.c";
 struct Heard {
     agents: [Agent; 3],
     feed: Subscription,
-    running: tokio::task::JoinHandle<()>,
+    running: tokio::task::JoinHandle<narrows_hub::Error>,
 }
 
 async fn heard(world: &World) -> Heard {

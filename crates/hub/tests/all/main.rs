@@ -6,6 +6,7 @@
 mod alerts;
 mod api;
 mod directed;
+mod faults;
 mod fleet;
 mod joining;
 mod large;
