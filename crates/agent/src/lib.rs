@@ -52,4 +52,4 @@ pub use parts::Parts;
 pub use plan::{Refusal, order, plan};
 pub use rejoin::{Rejoined, rejoin};
 pub use spool::{Bounds, Parcel, Spool, Waiting};
-pub use state::{Membership, State};
+pub use state::{Membership, State, lock};

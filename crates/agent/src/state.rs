@@ -129,13 +129,7 @@ impl State {
 
     /// Makes this process the agent of this folder, as long as the file lives.
     pub fn lock(&self) -> Result<File> {
-        let path = self.path("lock");
-        let file = open(&path).map_err(|error| Error::file(&path, error))?;
-        match file.try_lock() {
-            Ok(()) => Ok(file),
-            Err(fs::TryLockError::WouldBlock) => Err(Error::Running(self.folder.clone())),
-            Err(fs::TryLockError::Error(error)) => Err(Error::file(path, error)),
-        }
+        lock(&self.folder)?.ok_or_else(|| Error::Running(self.folder.clone()))
     }
 
     /// Writes a file whole or not at all, for its owner alone.
@@ -164,6 +158,18 @@ impl State {
             Err(error) => return Err(Error::file(path, error)),
         };
         serde_json::from_slice(&text).map(Some).map_err(|error| Error::file(path, error))
+    }
+}
+
+/// Makes this process the only one that works in a folder, as long as the file lives. `None`: there
+/// is another one. The lock ends with its process, however that ends.
+pub fn lock(folder: &Path) -> Result<Option<File>> {
+    let path = folder.join("lock");
+    let file = open(&path).map_err(|error| Error::file(&path, error))?;
+    match file.try_lock() {
+        Ok(()) => Ok(Some(file)),
+        Err(fs::TryLockError::WouldBlock) => Ok(None),
+        Err(fs::TryLockError::Error(error)) => Err(Error::file(path, error)),
     }
 }
 

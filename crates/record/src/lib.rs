@@ -31,4 +31,4 @@ pub use rows::{
     Agent, AgentState, Audit, Ingested, Latest, NewAgent, NewNotice, Point, Range, Reservation, RouteSeen, RunFilter,
     RunRow, SiteValue, Token, WaitingNotice,
 };
-pub use transfer::{Moved, move_to};
+pub use transfer::{Moved, backup, move_to};

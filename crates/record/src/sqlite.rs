@@ -15,6 +15,8 @@ mod series;
 mod tables;
 mod threads;
 
+pub(crate) use self::file::backup;
+
 use std::collections::BTreeMap;
 use std::path::Path;
 

@@ -1,6 +1,7 @@
 //! One record into another one: a fleet that has grown, or a copy.
 
 use std::collections::BTreeSet;
+use std::path::Path;
 
 use uuid::Uuid;
 
@@ -9,6 +10,7 @@ use crate::error::{Error, Result};
 use crate::fit::{DAY, time_of};
 use crate::open::opened;
 use crate::record::RUN_DAYS;
+use crate::sqlite;
 use crate::tables::{OF_RUNS, OTHERS, REFUSED, RUN, Row, Table, Tables, all};
 
 /// Rows of one transaction.
@@ -40,7 +42,6 @@ pub async fn move_to(from: &str, to: &str, now_ms: i64) -> Result<Moved> {
         copy(&*source, &*target, table).await?;
     }
     copy_runs(&*source, &*target, now_ms).await?;
-    let mut moved = Moved::default();
     for table in all() {
         let (had, has) = (source.count(&table).await?, target.count(&table).await?);
         if had != has {
@@ -49,12 +50,30 @@ pub async fn move_to(from: &str, to: &str, now_ms: i64) -> Result<Moved> {
                 "{name} has {has} rows instead of {had}: was it written to meanwhile?"
             )));
         }
+    }
+    let moved = counted(&*target).await?;
+    target.set_moving(false).await?;
+    Ok(moved)
+}
+
+/// Copies a record in a file into a new file. A hub may run meanwhile: what it has kept when this
+/// begins is in the copy, and nothing that it keeps later.
+pub async fn backup(from: &Path, to: &Path) -> Result<Moved> {
+    let (source, target) = (from.to_owned(), to.to_owned());
+    let copied = tokio::task::spawn_blocking(move || sqlite::backup(&source, &target)).await;
+    copied.map_err(|error| Error::Unavailable(error.to_string()))??;
+    counted(&*opened(&format!("sqlite:{}", to.display())).await?.tables).await
+}
+
+async fn counted(tables: &dyn Tables) -> Result<Moved> {
+    let mut moved = Moved::default();
+    for table in all() {
+        let has = tables.count(&table).await?;
         moved.rows += has;
         if table.name == RUN.name {
             moved.runs = has;
         }
     }
-    target.set_moving(false).await?;
     Ok(moved)
 }
 

@@ -56,7 +56,10 @@ enum HubCommand {
     /// that come to the bus of before are told where the new one is by a signed plan, look whether
     /// they get their plan there, and follow: nobody joins again.
     Move(MoveArgs),
-    /// Copy the record to a new file, while no hub runs
+    /// Copy the record to a new file, as it is now
+    ///
+    /// The hub goes on meanwhile if its record is a file. A record in PostgreSQL is copied while no
+    /// hub runs; `pg_dump` copies it at any time.
     Backup {
         /// The file
         file: PathBuf,
@@ -103,7 +106,7 @@ pub(crate) fn run(args: &HubArgs) -> Result<Exit, Failure> {
             Ok(Exit::Valid)
         }
         Some(HubCommand::Move(args)) => moves::run(args),
-        Some(HubCommand::Backup { file, place }) => store::copy(place, &format!("sqlite:{}", file.display())),
+        Some(HubCommand::Backup { file, place }) => store::backup(place, file),
         Some(HubCommand::Operator { tokens, bus_size, place }) => {
             let (tenant, tokens) = (run::tenant(), tokens.display().to_string());
             let text = narrows_hub::operator_settings(&place.state(), &tenant, bus_size.count(), &tokens);

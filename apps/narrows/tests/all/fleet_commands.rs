@@ -69,3 +69,21 @@ fn a_host_that_joins_again_is_told_whether_it_still_belongs() {
     join(&token).refused(4, &["another hub answers at this address"]);
     rebuilt.end();
 }
+
+#[test]
+fn a_record_that_a_hub_writes_to_is_copied_and_not_moved() {
+    let (home, port) = (directory(), free_port());
+    let path = |name: &str| home.path().join(name);
+    let hub = Hub::start(path("hub"), port);
+    let (moved, copy) = (format!("sqlite:{}", path("moved.db").display()), path("copy.db"));
+    hub.ask(&["hub", "move", "--store", &moved]).refused(2, &["a hub works in", "stop it first"]);
+    hub.ask(&["hub", "run", "--listen", "127.0.0.1:0"]).refused(2, &["a hub works in"]);
+    let copied = hub.ask(&["hub", "backup", text(&copy)]);
+    assert!(copied.status.code() == Some(0) && copied.stdout.starts_with("copied "), "{copied:?}");
+    let state = hub.state.clone();
+    hub.end();
+    let sound = run(&["hub", "check", "--state", text(&state), "--store", &format!("sqlite:{}", copy.display())]);
+    assert_eq!(sound.status.code(), Some(0), "{sound:?}");
+    let ended = run(&["hub", "move", "--store", &moved, "--state", text(&state)]);
+    assert_eq!(ended.status.code(), Some(0), "{ended:?}");
+}

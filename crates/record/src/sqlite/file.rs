@@ -77,6 +77,26 @@ pub(super) fn open_to_read(path: &Path) -> Result<Connection> {
     Ok(connection)
 }
 
+/// Copies a file into a new one. All of it is of one moment, whoever writes to the first meanwhile.
+pub(crate) fn backup(from: &Path, to: &Path) -> Result<()> {
+    // Not made if it is missing.
+    let source =
+        Connection::open_with_flags(from, OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
+    source.busy_timeout(BUSY)?;
+    ours(&source, from)?;
+    // SQLite fills an empty file, and keeps its mode.
+    let made = std::fs::File::options().write(true).create_new(true).mode(0o600).open(to);
+    let copy = made.map_err(|error| unavailable(to, &error))?;
+    let name = to.to_str().ok_or_else(|| Error::Unavailable(format!("{} is no text", to.display())));
+    let filled = name.and_then(|name| Ok(source.execute("vacuum into ?1", [name])?));
+    let synced = filled.and_then(|_| copy.sync_all().map_err(|error| unavailable(to, &error)));
+    if synced.is_err() {
+        // Half a copy is none.
+        drop(std::fs::remove_file(to));
+    }
+    synced
+}
+
 /// A file that is not ours is left as it is.
 fn ours(connection: &Connection, path: &Path) -> Result<()> {
     let application: i64 = connection.pragma_query_value(None, "application_id", |row| row.get(0))?;

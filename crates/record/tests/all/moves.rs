@@ -5,7 +5,7 @@ use std::path::Path;
 
 use narrows_fleet::alert::Silence;
 use narrows_fleet::message::{Direction, Exit, Run};
-use narrows_record::{AgentState, Error, NewNotice, Record, RunFilter, broken_at, move_to, open};
+use narrows_record::{AgentState, Error, NewNotice, Record, RunFilter, backup, broken_at, move_to, open};
 use narrows_units::Metric;
 
 use crate::common::{DAY, EVER, HOUR, NOON, agents, available, hops, name, reservation, token, value};
@@ -145,4 +145,31 @@ async fn a_move_that_was_not_finished_is_known() {
     assert!(move_to(&file("first.db"), &file("second.db"), NOON).await.is_err());
     let half = open(&file("second.db")).await.err();
     assert!(matches!(&half, Some(Error::Foreign(why)) if why.contains("not finished")), "{half:?}");
+}
+
+/// As beside a hub that runs: what it has kept is in the copy, what it is about to keep is not.
+#[tokio::test]
+async fn a_file_is_copied_while_somebody_writes_to_it() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    let file = |name: &str| format!("sqlite:{}", path(name).display());
+    let first = open(&file("first.db")).await.unwrap();
+    fill(&*first).await;
+    let mut writes = rusqlite::Connection::open(path("first.db")).unwrap();
+    let half = writes.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate).unwrap();
+    half.execute("insert into setting (name, text) values ('half', 'x')", []).unwrap();
+    let copied = backup(&path("first.db"), &path("second.db")).await.unwrap();
+    half.commit().unwrap();
+    assert_eq!(copied.runs, 1_201);
+    let mode = std::fs::metadata(path("second.db")).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    let second = open(&file("second.db")).await.unwrap();
+    same(&*first, &*second).await;
+    assert_eq!((first.setting("half").await, second.setting("half").await), (Ok("x".to_owned()), Ok(String::new())));
+    goes_on(&*second).await;
+    // Neither a file that is there nor one that is not is touched.
+    assert!(backup(&path("first.db"), &path("second.db")).await.is_err());
+    assert!(backup(&path("none.db"), &path("third.db")).await.is_err());
+    assert!(!path("none.db").exists() && !path("third.db").exists());
 }

@@ -29,6 +29,7 @@ pub(crate) struct MoveArgs {
 
 pub(super) fn run(args: &MoveArgs) -> Result<Exit, Failure> {
     let place = PlaceArgs { state: args.state.clone(), store: args.from.clone() };
+    let _lock = place.lock_if_there()?;
     if let Some(store) = &args.store {
         copy(&place, store)?;
     }

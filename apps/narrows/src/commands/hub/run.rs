@@ -57,6 +57,7 @@ pub(super) fn run(args: &RunArgs) -> Result<Exit, Failure> {
     umask(Mode::S_IRWXG | Mode::S_IRWXO);
     let state = args.place.state();
     std::fs::create_dir_all(&state).map_err(|error| Failure::host(format!("{}: {error}", state.display())))?;
+    let _lock = args.place.lock()?;
     let tenant = tenant();
     let (listen, hosts, bus_octets) = (args.listen, args.hosts.clone(), args.bus_size.count());
     let (channels, zone) = (channels(args.channels.as_deref())?, local_zone());

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use narrows_record::Record;
+use narrows_record::{Moved, Record};
 
 use super::place::PlaceArgs;
 use crate::exit::{Exit, Failure};
@@ -85,6 +85,21 @@ const FILES: [&str; 4] = ["key.pem", "cert.pem", "sign.seed", "tenant.secret"];
 pub(super) fn copy(place: &PlaceArgs, to: &str) -> Result<Exit, Failure> {
     let now_ms = i64::try_from(narrows_hub::wall_clock().as_millis()).unwrap_or(i64::MAX);
     let moved = runtime()?.block_on(narrows_record::move_to(&place.store(), to, now_ms));
+    said(moved, to)
+}
+
+/// Copies the record into a new file: one in a file while its hub goes on, another one while no hub
+/// runs.
+pub(super) fn backup(place: &PlaceArgs, file: &Path) -> Result<Exit, Failure> {
+    let (store, to) = (place.store(), format!("sqlite:{}", file.display()));
+    if let Some(from) = store.strip_prefix("sqlite:") {
+        return said(runtime()?.block_on(narrows_record::backup(Path::new(from), file)), &to);
+    }
+    let _lock = place.lock_if_there()?;
+    copy(place, &to)
+}
+
+fn said(moved: narrows_record::Result<Moved>, to: &str) -> Result<Exit, Failure> {
     let moved = moved.map_err(|error| Failure::host(format!("{}: {error}", shown(to))))?;
     output::write(&format!("copied {} rows, {} runs among them, to {}\n", moved.rows, moved.runs, shown(to)), None)?;
     Ok(Exit::Valid)
