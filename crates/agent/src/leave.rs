@@ -19,6 +19,7 @@ pub async fn leave(state: &State, membership: &Membership, bus: &dyn Bus, versio
         version: version.to_owned(),
         kinds: Vec::new(),
         plan_serial: last.as_ref().map_or(0, |last| last.plan_serial),
+        order_serial: last.as_ref().map_or(0, |last| last.order_serial),
         clock_synchronised: false,
         clock_error_ms: 0,
         clock_ahead_ms: None,

@@ -162,6 +162,12 @@ impl Spool {
         Ok(added == 1)
     }
 
+    /// The highest serial of the orders that are remembered; 0: there is none.
+    pub fn order_serial(&self) -> Result<u64> {
+        let sql = "select coalesce(max(serial), 0) from seen_order";
+        Ok(self.database.query_row(sql, [], |row| row.get(0))?)
+    }
+
     /// When each command last measured each target.
     pub fn all_measured(&self) -> Result<BTreeMap<(Name, String), i64>> {
         let mut asked = self.database.prepare("select target, command, at_ms from measured")?;

@@ -45,6 +45,7 @@ fn now(shared: &Shared) -> Status {
     let clock = &*shared.clock;
     let error_ms = clock.error().map_or(0, |error| u64::try_from(error.as_millis()).unwrap_or(u64::MAX));
     let plan_serial = shared.plan.borrow().as_ref().map_or(0, |plan| plan.serial);
+    let order_serial = shared.works(SPOOL, shared.spool().order_serial()).unwrap_or_default();
     let complaint = shared.about().time.complaint(clock);
     shared.fault("clock", complaint);
     let about = shared.about();
@@ -55,6 +56,7 @@ fn now(shared: &Shared) -> Status {
         version: shared.version.clone(),
         kinds: kinds(),
         plan_serial,
+        order_serial,
         clock_synchronised: synchronised(clock),
         clock_error_ms: error_ms,
         clock_ahead_ms: about.time.ahead_ms(clock),

@@ -16,6 +16,7 @@ pub(crate) mod planner;
 pub(crate) mod proofs;
 mod publish;
 pub(crate) mod rules;
+mod serials;
 pub(crate) mod telling;
 pub(crate) mod tomography;
 pub(crate) mod view;
@@ -120,6 +121,8 @@ pub struct Hub {
     promised: std::sync::Mutex<Option<u64>>,
     /// The serial of each agent's newest plan.
     serials: std::sync::Mutex<BTreeMap<Name, u64>>,
+    /// The record has given every serial up to this one.
+    serial_known: AtomicU64,
     pub(crate) tomography: Tomography,
     pub(crate) proofs: Proofs,
     loads: Loads,
@@ -173,6 +176,7 @@ impl Hub {
             planning: Mutex::default(),
             promised: std::sync::Mutex::default(),
             serials: std::sync::Mutex::default(),
+            serial_known: AtomicU64::new(0),
             tomography: Tomography::default(),
             proofs: Proofs::default(),
             loads: Loads::default(),

@@ -224,6 +224,10 @@ impl crate::Record for Record {
         ask!(self, client => plans::next_serial(&client))
     }
 
+    async fn serial_at_least(&self, least: u64) -> Result<u64> {
+        ask!(self, client => plans::serial_at_least(&client, least))
+    }
+
     async fn audit(&self, who: &str, what: &str, text: &str, now_ms: i64) -> Result<Audit> {
         transact!(self, tables => plans::audit(&tables, who, what, text, now_ms))
     }

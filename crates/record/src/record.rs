@@ -100,6 +100,10 @@ pub trait Record: Send + Sync {
     /// The next serial of plans and orders: each once, growing, whoever asks.
     async fn next_serial(&self) -> Result<u64>;
 
+    /// Raises the last serial that was given to this one, if it is below it, and returns the last
+    /// one: agents of a record that was restored from a backup have seen higher ones.
+    async fn serial_at_least(&self, least: u64) -> Result<u64>;
+
     /// Adds to the audit; number and hash are given here.
     async fn audit(&self, who: &str, what: &str, text: &str, now_ms: i64) -> Result<Audit>;
 

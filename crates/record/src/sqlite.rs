@@ -198,6 +198,10 @@ impl crate::Record for Record {
         self.write(plans::next_serial).await
     }
 
+    async fn serial_at_least(&self, least: u64) -> Result<u64> {
+        self.write(move |tables| plans::serial_at_least(tables, least)).await
+    }
+
     async fn audit(&self, who: &str, what: &str, text: &str, now_ms: i64) -> Result<Audit> {
         let [who, what, text] = [who, what, text].map(str::to_owned);
         self.write(move |tables| plans::audit(tables, &who, &what, &text, now_ms)).await

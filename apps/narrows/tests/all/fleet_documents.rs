@@ -124,6 +124,7 @@ fn messages_of_a_fleet_are_kept() {
         version: "0.1.0".to_owned(),
         kinds: words("rtt available"),
         plan_serial: 3,
+        order_serial: 4,
         clock_synchronised: true,
         clock_error_ms: 2,
         clock_ahead_ms: None,

@@ -21,6 +21,9 @@ pub struct Status {
     pub kinds: Vec<String>,
     /// The plan that it goes by; 0 is none. To say so acknowledges it.
     pub plan_serial: u64,
+    /// The highest serial of the orders that it remembers; it takes none of them twice.
+    #[serde(default)]
+    pub order_serial: u64,
     /// Whether its kernel calls its clock synchronised.
     pub clock_synchronised: bool,
     /// How far its clock may be off, as its kernel estimates.

@@ -59,6 +59,7 @@ impl Hub {
         if status.leaving {
             return self.leave(&status.agent).await;
         }
+        self.seen_serial(status.plan_serial.max(status.order_serial), speaker).await?;
         self.orders.heard(&status, now);
         self.resend_orders(&status.agent).await;
         self.acknowledged(&status).await

@@ -33,6 +33,8 @@ pub(crate) struct Planner {
     pub(super) holding: BTreeSet<Name>,
     /// The serial of the newest making.
     tried: u64,
+    /// Agents have seen serials up to this one from elsewhere: plans have higher ones.
+    pub(super) least: u64,
     /// Plans of the making under way that are not written yet.
     pub(super) unwritten: u64,
 }
@@ -146,8 +148,11 @@ impl Hub {
     /// The serial of a making. What failed half way may be on the bus, and agents accept each
     /// serial once: the next making has another one.
     async fn number(&self, promised: Option<u64>) -> Result<u64> {
-        let tried = self.planner.lock().await.tried;
-        let number = match promised.filter(|number| *number > tried) {
+        let above = {
+            let planner = self.planner.lock().await;
+            planner.tried.max(planner.least)
+        };
+        let number = match promised.filter(|number| *number > above) {
             Some(number) => number,
             None => self.record.next_serial().await?,
         };

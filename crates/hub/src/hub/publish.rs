@@ -62,6 +62,7 @@ pub(super) struct Writes {
 /// What an agent has.
 #[derive(Clone, Copy)]
 struct Before {
+    serial: u64,
     digest: [u8; 32],
     made_ms: i64,
     revision: u64,
@@ -81,13 +82,18 @@ impl Writes {
         while self.under_way.len() >= AT_ONCE {
             self.one().await?;
         }
-        let before = {
+        let (before, least) = {
             let planner = self.making.hub.planner.lock().await;
             let published = planner.published.as_ref().and_then(|all| all.get(self.making.agent(&draft)));
-            published.map(|plan| Before { digest: plan.digest, made_ms: plan.made_ms, revision: plan.revision })
+            let before = |plan: &Published| {
+                let Published { serial, digest, made_ms, revision, .. } = *plan;
+                Before { serial, digest, made_ms, revision }
+            };
+            (published.map(before), planner.least)
         };
         let (making, makers, number) = (Arc::clone(&self.making), Arc::clone(&self.makers), self.number);
-        let same = before.filter(|before| before.made_ms > self.renew_before_ms).map(|before| before.digest);
+        let is_good = |before: &Before| before.made_ms > self.renew_before_ms && before.serial > least;
+        let same = before.filter(is_good).map(|before| before.digest);
         let revision = before.map_or(0, |before| before.revision);
         self.under_way.spawn(async move {
             let hub = Arc::clone(&making.hub);
@@ -165,16 +171,18 @@ impl Hub {
         if self.planner.lock().await.published.is_some() {
             return Ok(());
         }
-        let mut published = BTreeMap::new();
+        let (mut published, mut newest) = (BTreeMap::new(), 0);
         for agent in self.directory.members() {
             let Some(entry) = self.bus.read(BUCKET, agent.name.as_str()).await? else { continue };
             let signed: std::result::Result<Signed, _> = serde_json::from_slice(&entry.value);
             if let Some(plan) = signed.ok().and_then(|signed| serde_json::from_str::<Plan>(&signed.message).ok()) {
                 let digest = digest(&plan);
                 self.note_serial(&agent.name, plan.serial);
+                newest = newest.max(plan.serial);
                 published.insert(agent.name, Published::of(plan, entry.revision, digest));
             }
         }
+        self.seen_serial(newest, "the bus").await?;
         self.planner.lock().await.published = Some(published);
         Ok(())
     }

@@ -241,3 +241,34 @@ async fn a_dry_run_tells_of_light_tests_too() {
     assert_eq!(changed(&config("[[\"c\", \"a\"]]", "10 min")).await, rarely);
     assert_eq!(changed("").await, ["rtt every 300 s: 1 -> 0 paths"]);
 }
+
+#[tokio::test]
+async fn a_record_from_a_backup_gives_serials_that_no_agent_has_seen() {
+    let mut world = World::new().await;
+    let [a, b, ..] = world.fleet(["a", "b", "c"]).await;
+    let before = a.plan().await.serial;
+    let mut restored = a.status(before + 20);
+    restored.order_serial = before + 31;
+    a.say(&restored).await;
+    world.hear().await;
+    // Nothing else changed, and all agents get another plan.
+    world.hub.plan().await.unwrap();
+    for agent in [&a, &b] {
+        let serial = agent.plan().await.serial;
+        assert!(serial > before + 31, "{serial}");
+    }
+    let raised = world.record.audits(None, 1).await.unwrap().remove(0);
+    let text = format!("from {before} to {}: the record is older than what a has seen", before + 31);
+    assert_eq!((raised.what.as_str(), raised.text), ("serial.raised", text));
+    // Its plan of now is one that it may have.
+    let now = a.plan().await.serial;
+    a.say(&a.status(now)).await;
+    world.hear().await;
+    world.hub.plan().await.unwrap();
+    assert_eq!(a.plan().await.serial, now);
+    // Who lies does not bring the serials to their end.
+    b.say(&b.status(u64::MAX)).await;
+    world.hear().await;
+    let serial = world.record.next_serial().await.unwrap();
+    assert!((1_000_000..1_000_200).contains(&serial), "{serial}");
+}

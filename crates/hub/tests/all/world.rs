@@ -241,6 +241,7 @@ impl Agent {
             version: "0.1.0".to_owned(),
             kinds: vec!["rtt".to_owned(), "available".to_owned()],
             plan_serial,
+            order_serial: 0,
             clock_synchronised: true,
             clock_error_ms: 1,
             clock_ahead_ms: None,

@@ -70,6 +70,13 @@ pub(super) async fn next_serial(on: &impl GenericClient) -> Work<u64> {
     Ok(codes::unsigned(rows.first().ok_or(Error::NotFound)?.get(0)))
 }
 
+pub(super) async fn serial_at_least(on: &impl GenericClient, least: u64) -> Work<u64> {
+    let sql = "insert into counter (name, value) values ('serial', $1)
+        on conflict (name) do update set value = greatest(counter.value, excluded.value) returning value";
+    let rows = query(on, sql, &[&codes::signed(least)]).await?;
+    Ok(codes::unsigned(rows.first().ok_or(Error::NotFound)?.get(0)))
+}
+
 pub(super) async fn audit(tables: &Transaction<'_>, who: &str, what: &str, text: &str, now_ms: i64) -> Work<Audit> {
     alone(tables, Alone::Audit).await?;
     let last = query(tables, "select number, hash from audit order by number desc limit 1", &[]).await?;

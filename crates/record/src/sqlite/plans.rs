@@ -73,6 +73,12 @@ pub(super) fn next_serial(tables: &Transaction<'_>) -> Result<u64> {
     Ok(codes::unsigned(tables.query_row(sql, [], |row| row.get(0))?))
 }
 
+pub(super) fn serial_at_least(tables: &Transaction<'_>, least: u64) -> Result<u64> {
+    let sql = "insert into counter (name, value) values ('serial', ?1)
+        on conflict (name) do update set value = max(value, excluded.value) returning value";
+    Ok(codes::unsigned(tables.query_row(sql, [codes::signed(least)], |row| row.get(0))?))
+}
+
 pub(super) fn audit(tables: &Transaction<'_>, who: &str, what: &str, text: &str, now_ms: i64) -> Result<Audit> {
     let last = tables.query_row("select number, hash from audit order by number desc limit 1", [], |row| {
         Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?))

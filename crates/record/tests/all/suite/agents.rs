@@ -14,6 +14,7 @@ fn status(agent: &str) -> Status {
         version: "0.1.0".to_owned(),
         kinds: vec!["rtt".to_owned()],
         plan_serial: 7,
+        order_serial: 0,
         clock_synchronised: true,
         clock_error_ms: 3,
         clock_ahead_ms: None,

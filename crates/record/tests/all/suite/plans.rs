@@ -72,4 +72,9 @@ pub(super) async fn settings(world: &World) {
         serials.extend([a, b]);
     }
     assert_eq!((serials.len(), serials.first()), (20, Some(&1)));
+    // A record from a backup goes on above what others have seen, and never below.
+    assert_eq!(world.a.serial_at_least(0).await, Ok(last));
+    assert_eq!(world.b.serial_at_least(last + 7).await, Ok(last + 7));
+    assert_eq!(world.a.serial_at_least(1).await, Ok(last + 7));
+    assert_eq!(world.a.next_serial().await, Ok(last + 8));
 }
