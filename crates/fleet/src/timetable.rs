@@ -11,7 +11,7 @@ mod request;
 #[cfg(test)]
 mod tests;
 
-pub use book::Book;
+pub use book::{Asker, Book};
 pub use compile::{Timetable, compile, most_per_hour, windows};
 pub use own::{Basis, Own};
 pub use request::{Budget, Limit, Placed, Refusal, Request, ResourceId};

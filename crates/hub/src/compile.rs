@@ -7,7 +7,7 @@ use narrows_fleet::clock::Hub as HubClock;
 use narrows_fleet::config::{Command, Fleet};
 use narrows_fleet::keys::{Key, Name, Path, Resource, link_slots};
 use narrows_fleet::message::{Directed, PlannedRun};
-use narrows_fleet::timetable::{Book, Budget, Request, ResourceId, compile, windows};
+use narrows_fleet::timetable::{Asker, Book, Budget, Request, ResourceId, compile, windows};
 use narrows_record::Reservation;
 use narrows_units::{BitRate, Octets, Stamp};
 use uuid::Uuid;
@@ -36,6 +36,7 @@ pub(crate) struct Input<'a> {
     pub(crate) capacity: &'a BTreeMap<(Name, Name), BitRate>,
     /// What agents have by their newest plans.
     pub(crate) placed: &'a [(Name, PlannedRun)],
+    /// What is reserved, and what was as long ago as the budgets remember.
     pub(crate) reservations: &'a [Reservation],
     /// When a kind last succeeded over a pair.
     pub(crate) succeeded: &'a BTreeMap<(String, Name, Name), i64>,
@@ -165,13 +166,13 @@ impl Input<'_> {
             let budget = self.budget(&resource);
             ids.insert(resource.clone(), (book.add(resource.clone(), slots, budget), slots, budget));
         }
-        let octets: BTreeMap<Uuid, u64> = self.placed.iter().map(|(_, run)| (run.id, run.octets)).collect();
         for held in self.reservations {
             let slot = if let Key::Link(_, slot) = held.key { slot } else { 0 };
             if let Some((id, slots, _)) = ids.get(&resource_of(&held.key)) {
                 let slot = Some(slot).filter(|slot| slot < slots);
-                let octets = Octets::new(octets.get(&held.run).copied().unwrap_or(0));
-                book.hold(*id, slot, stamp(held.begin_ms), millis(held.end_ms - held.begin_ms), octets);
+                let span = (stamp(held.begin_ms), millis(held.end_ms - held.begin_ms));
+                let asker = if held.by_hand { Asker::Hand } else { Asker::Plan };
+                book.hold(*id, slot, span, Octets::new(held.octets), asker);
             }
         }
         Room { book, ids }
@@ -353,6 +354,8 @@ pub(crate) fn reservations(agent: &Name, run: &PlannedRun) -> Vec<Reservation> {
         run: run.id,
         agent: agent.clone(),
         serial: 0,
+        octets: run.octets,
+        by_hand: false,
     };
     run.keys.iter().map(span).collect()
 }

@@ -62,6 +62,8 @@ use narrows_units::Metric;
 use uuid::Uuid;
 
 use self::connect::{Failed, Work};
+#[cfg(test)]
+pub(crate) use self::migrate::STEPS;
 use self::migrate::{Alone, alone};
 use crate::error::{Error, Result};
 use crate::fit::{DAY, Fit, clean, time_of};

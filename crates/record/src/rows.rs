@@ -284,6 +284,10 @@ pub struct Reservation {
     pub agent: Name,
     /// The serial of the plan that has it.
     pub serial: u64,
+    /// What the run may send.
+    pub octets: u64,
+    /// Whether it is of an order: those have a share of each budget for themselves.
+    pub by_hand: bool,
 }
 
 /// Who changed what.

@@ -28,6 +28,8 @@ use narrows_units::Metric;
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 use uuid::Uuid;
 
+#[cfg(test)]
+pub(crate) use self::file::STEPS;
 use self::threads::Threads;
 use crate::error::{Error, Result};
 use crate::fit::{Fit, clean, to_json};

@@ -42,10 +42,12 @@ struct Spent {
     octets: u64,
 }
 
-/// Who asks: the compiler, or somebody by hand.
+/// Whose share of a budget a span takes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Asker {
+pub enum Asker {
+    /// The compiler's.
     Plan,
+    /// That of orders.
     Hand,
 }
 
@@ -70,20 +72,33 @@ impl Book {
         id
     }
 
-    /// A span that a run still has by an older plan: its agent has not acknowledged this one. The
-    /// budget pays for it. `slot` is `None` if the older plan counted other slots of the resource:
-    /// the run may then meet any of these.
-    pub fn hold(&mut self, id: ResourceId, slot: Option<u32>, begin: Stamp<Hub>, length: Duration, octets: Octets) {
+    /// A span that a run has or had: by an order, or by an older plan that its agent may still go
+    /// by. The asker's share of the budget pays for it. A span before the begin of the book is
+    /// only paid for. `slot` is `None` if the older plan counted other slots of the resource: the
+    /// run may then meet any of these.
+    pub fn hold(
+        &mut self,
+        id: ResourceId,
+        slot: Option<u32>,
+        (begin, length): (Stamp<Hub>, Duration),
+        octets: Octets,
+        asker: Asker,
+    ) {
         let starts_before = millis(self.begin.since(begin));
         let from = millis(begin.since(self.begin));
         let until = from.saturating_add(millis(length).saturating_sub(starts_before)).min(self.length);
-        let Some(entry) = self.entries.get_mut(id.0 as usize).filter(|_| from < until) else { return };
+        let Some(entry) = self.entries.get_mut(id.0 as usize).filter(|_| from < self.length) else { return };
         for (number, one) in (0..).zip(&mut entry.slots) {
             if slot.is_none_or(|slot| slot == number) {
-                one.book(from, until, octets.count(), Asker::Plan);
+                one.spend(millis(length), octets, asker);
+                if from < until {
+                    one.book(from, until);
+                }
             }
         }
-        self.keep_apart(id, from, until);
+        if from < until {
+            self.keep_apart(id, from, until);
+        }
     }
 
     /// Gives a run that somebody asked for the earliest span.
@@ -153,7 +168,8 @@ impl Book {
         let until = gap.start + millis(request.length);
         for (id, slot) in request.resources.iter().zip(&gap.slots) {
             let slot = &mut self.entries[id.0 as usize].slots[*slot as usize];
-            slot.book(gap.start, until, request.octets.count(), asker);
+            slot.book(gap.start, until);
+            slot.spend(until - gap.start, request.octets, asker);
         }
         for id in &request.resources {
             self.keep_apart(*id, gap.start, until);
@@ -180,7 +196,7 @@ impl Book {
         } else {
             return;
         };
-        slot.book(from, from.saturating_add(late(until - from)), 0, Asker::Plan);
+        slot.book(from, from.saturating_add(late(until - from)));
     }
 
     fn fits(&self, budget: &Budget, slot: &Slot, request: &Request, asker: Asker) -> Result<(), Limit> {
@@ -249,7 +265,7 @@ impl Slot {
     }
 
     /// Spans that touch become one: they stay few, and sorted by their ends too.
-    fn book(&mut self, from: u32, until: u32, octets: u64, asker: Asker) {
+    fn book(&mut self, from: u32, until: u32) {
         let first = self.busy.partition_point(|(_, end)| *end < from);
         let after = self.busy.partition_point(|(begin, _)| *begin <= until);
         match self.busy[first..after] {
@@ -260,12 +276,15 @@ impl Slot {
                 self.busy.drain(first + 1..after);
             }
         }
+    }
+
+    fn spend(&mut self, millis: u32, octets: Octets, asker: Asker) {
         let spent = match asker {
             Asker::Plan => &mut self.spent,
             Asker::Hand => &mut self.spent_by_hand,
         };
-        spent.millis += u64::from(until - from);
-        spent.octets = spent.octets.saturating_add(octets);
+        spent.millis += u64::from(millis);
+        spent.octets = spent.octets.saturating_add(octets.count());
     }
 }
 

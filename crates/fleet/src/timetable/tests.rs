@@ -13,9 +13,14 @@ use crate::mesh::below;
 const BEGIN: Stamp<Hub> = Stamp::from_nanos(1_795_392_000_000_000_000);
 const DAY: Duration = Duration::from_secs(86_400);
 const SPAN: Duration = Duration::from_secs(15);
+const NONE: Octets = Octets::new(0);
 
 fn after(seconds: u64) -> Stamp<Hub> {
     BEGIN + Duration::from_secs(seconds)
+}
+
+fn before(seconds: u64) -> Stamp<Hub> {
+    Stamp::from_nanos(BEGIN.nanos() - i64::try_from(seconds).unwrap() * 1_000_000_000)
 }
 
 fn host(number: u32) -> Resource {
@@ -147,7 +152,7 @@ fn orders_take_the_earliest_gap_and_their_own_part_of_the_budget() {
     let only = book.add(host(0), 1, budget);
     let planned: Vec<_> = (0..20).map(|run| request(run, &[only])).collect();
     assert_eq!(compile(&mut book, &planned, 1).placed.len(), 8);
-    book.hold(only, Some(0), after(100), Duration::from_secs(50), Octets::new(0));
+    book.hold(only, Some(0), (after(100), Duration::from_secs(50)), NONE, Asker::Plan);
     let mut asked = request(0, &[only]);
     asked.earliest = after(90);
     let first = book.order(&asked).unwrap().begin;
@@ -157,13 +162,39 @@ fn orders_take_the_earliest_gap_and_their_own_part_of_the_budget() {
 }
 
 #[test]
+fn what_is_held_is_paid_for_by_who_asked_for_it_also_before_the_begin() {
+    // 150 s and 10 MB: a fifth of them is for orders.
+    let budget = Budget { share: 150.0 / 86_400.0, per_day: Some(Octets::new(10_000_000)), ..Budget::default() };
+    let mut book = Book::new(BEGIN, DAY, 0.2);
+    let only = book.add(host(0), 1, budget);
+    let asked = Request { earliest: after(90), ..request(0, &[only]) };
+    let refused = |limit| Err(Refusal { resource: Some(only), limit });
+    let with = |spans: &[(Stamp<Hub>, u64, Asker)]| {
+        let mut book = book.clone();
+        for (begin, octets, asker) in spans {
+            book.hold(only, Some(0), (*begin, SPAN), Octets::new(*octets), *asker);
+        }
+        let planned: Vec<_> = (0..20).map(|run| request(run, &[only])).collect();
+        let planned = compile(&mut book.clone(), &planned, 1).placed.len();
+        (book.order(&asked).map(|placed| placed.begin), planned)
+    };
+    assert_eq!(with(&[]), (Ok(after(90)), 8));
+    // One more fits into the share, and what has passed keeps nobody off.
+    assert_eq!(with(&[(before(60), 0, Asker::Hand)]), (Ok(after(90)), 8));
+    assert_eq!(with(&[(before(60), 0, Asker::Hand), (after(90), 0, Asker::Hand)]), (refused(Limit::Time), 8));
+    assert_eq!(with(&[(before(60), 1_500_000, Asker::Hand)]), (refused(Limit::Octets), 8));
+    assert_eq!(with(&[(before(60), 7_500_000, Asker::Plan)]), (Ok(after(90)), 0));
+    assert_eq!(with(&[(before(60), 0, Asker::Plan), (before(30), 0, Asker::Plan)]), (Ok(after(90)), 6));
+}
+
+#[test]
 fn held_spans_and_windows_are_kept() {
     let mut book = Book::new(BEGIN, Duration::from_secs(100), 0.0);
     let all = Budget { share: 1.0, ..Budget::default() };
     let (one, two) = (book.add(host(0), 1, all), book.add(host(1), 1, all));
     // It began before the book: 40 s of it are left.
-    book.hold(one, Some(0), Stamp::from_nanos(BEGIN.nanos() - 20_000_000_000), Duration::from_secs(60), Octets::new(0));
-    book.hold(two, Some(0), after(50), Duration::from_secs(40), Octets::new(0));
+    book.hold(one, Some(0), (before(20), Duration::from_secs(60)), NONE, Asker::Plan);
+    book.hold(two, Some(0), (after(50), Duration::from_secs(40)), NONE, Asker::Plan);
     let mut asked = request(0, &[one, two]);
     asked.length = Duration::from_secs(10);
     let timetable = compile(&mut book.clone(), &[asked.clone(), Request { run: 1, ..asked.clone() }], 9);
@@ -193,9 +224,9 @@ fn held_spans_may_overlap_and_other_slots_of_before_block_all_of_now() {
     let all = Budget { share: 2.0, ..Budget::default() };
     let link = book.add(Resource::Link(4), 2, all);
     let seconds = Duration::from_secs;
-    book.hold(link, Some(0), after(0), seconds(60), Octets::new(0));
-    book.hold(link, Some(0), after(10), seconds(10), Octets::new(0));
-    book.hold(link, None, after(30), seconds(20), Octets::new(0));
+    book.hold(link, Some(0), (after(0), seconds(60)), NONE, Asker::Plan);
+    book.hold(link, Some(0), (after(10), seconds(10)), NONE, Asker::Plan);
+    book.hold(link, None, (after(30), seconds(20)), NONE, Asker::Plan);
     let mut asked = request(0, &[link]);
     asked.length = seconds(40);
     let free = |earliest, book: &mut Book| {
@@ -296,7 +327,7 @@ fn paths_that_nobody_traced_meet_no_other_load_of_a_link() {
     // What an older plan reserved counts like what this one did.
     for (held, wants) in [(link, untraced), (untraced, other)] {
         let mut book = book.clone();
-        book.hold(held, None, after(1_000), SPAN, Octets::new(0));
+        book.hold(held, None, (after(1_000), SPAN), NONE, Asker::Plan);
         let wish = Request { earliest: after(990), ..request(0, &[hosts[6], hosts[7], wants]) };
         assert_eq!(book.order(&wish).unwrap().begin, after(1_000) + 2 * SPAN);
     }

@@ -40,7 +40,6 @@ pub(crate) struct Ground {
     pub(crate) found: Arc<Findings>,
     pub(crate) bounds: Bounds,
     pub(crate) capacity: BTreeMap<(Name, Name), BitRate>,
-    pub(crate) reservations: Vec<Reservation>,
     pub(crate) succeeded: BTreeMap<(String, Name, Name), i64>,
     pub(crate) skipped: BTreeSet<(String, Name, Name)>,
 }
@@ -90,7 +89,6 @@ impl Hub {
             denied: named(AgentState::Revoked).map(|agent| agent.name.clone()).collect(),
             bounds: found.bounds(),
             capacity: capacity.collect(),
-            reservations: self.record.reservations(now).await?,
             members,
             mesh,
             fleet,

@@ -16,6 +16,7 @@ use crate::compile::{ms, reservations, stamp};
 use crate::counters::outcome;
 use crate::error::{Error, Result};
 use crate::hub::Hub;
+use crate::hub::planner::DAY_MS;
 use crate::network::Network;
 use crate::peer_keys::Servers;
 
@@ -238,8 +239,10 @@ impl Hub {
         let ground = self.ground(None).await?;
         let mut planner = self.planner.lock().await;
         let placed = planner.placed();
-        let mut held = ground.reservations.clone();
+        // Budgets are a day's: what orders took of the last one is spent.
+        let since = at - DAY_MS;
         for _ in 0..RACES {
+            let held = self.record.reservations(since).await?;
             let input = ground.input(at, at, &placed, &held);
             let (source, target) = (order.agent.clone(), order.target.clone());
             let mut want = input.want((&source, &target), command, crate::compile::LENGTH);
@@ -262,14 +265,14 @@ impl Hub {
             order.not_after_ms = order.at_ms + i64::try_from(run.length_ms).unwrap_or(i64::MAX);
             let mut spans = reservations(&source, &run);
             for span in &mut spans {
-                (span.run, span.serial) = (order.id, order.serial);
+                (span.run, span.serial, span.by_hand) = (order.id, order.serial, true);
             }
             match self.record.reserve(&spans).await {
                 Ok(()) => {
                     planner.holding.insert(source.clone());
                     return Ok(unknown(&ground.found.network, &pairs, order.keys.contains(&Resource::UNTRACED.key(0))));
                 }
-                Err(narrows_record::Error::Reserved(_)) => held = self.record.reservations(at).await?,
+                Err(narrows_record::Error::Reserved(_)) => {}
                 Err(error) => return Err(error.into()),
             }
         }

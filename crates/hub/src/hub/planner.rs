@@ -163,8 +163,9 @@ impl Hub {
     /// A timetable whose new spans are reserved. Another hub may have been faster; then it is made
     /// once more around that.
     async fn reserve(&self, ground: &Ground, begin_ms: i64, now: i64) -> Result<Timetable> {
-        let mut held = ground.reservations.clone();
         for _ in 0..RACES {
+            // What has passed of this timetable is a part of its budgets.
+            let held = self.record.reservations(begin_ms).await?;
             let placed = self.planner.lock().await.placed();
             let table = ground.input(now, begin_ms, &placed, &held).timetable();
             // Nobody frees what an older plan does not have between these two steps.
@@ -172,15 +173,13 @@ impl Hub {
             let reserved = if table.added.is_empty() { Ok(()) } else { self.record.reserve(&table.added).await };
             match reserved {
                 Ok(()) => {
-                    planner.holding = held.iter().chain(&table.added).map(|span| span.agent.clone()).collect();
+                    let to_come = held.iter().filter(|span| span.end_ms > now).chain(&table.added);
+                    planner.holding = to_come.map(|span| span.agent.clone()).collect();
                     planner.begin_ms = begin_ms;
                     planner.timetable = table.clone();
                     return Ok(table);
                 }
-                Err(narrows_record::Error::Reserved(_)) => {
-                    drop(planner);
-                    held = self.record.reservations(now).await?;
-                }
+                Err(narrows_record::Error::Reserved(_)) => {}
                 Err(error) => return Err(error.into()),
             }
         }
@@ -196,7 +195,8 @@ impl Hub {
             (planner.placed(), planner.serial, planner.begin_ms, planner.timetable.runs.clone())
         };
         let begin_ms = if begin_ms == 0 { now } else { begin_ms };
-        let table = ground.input(now, begin_ms, &placed, &ground.reservations).timetable();
+        let held = self.record.reservations(begin_ms).await?;
+        let table = ground.input(now, begin_ms, &placed, &held).timetable();
         let mut changes = changes(&before, &table.runs);
         let (tests, alerts) = match &ground.before {
             Some(before) => (&before.tests[..], &before.alerts[..]),
@@ -312,4 +312,4 @@ pub(super) const MOST_DAILY: usize = 50;
 const RACES: usize = 3;
 pub(super) const EPOCHS_A_DAY: u64 = 24;
 const EPOCH_MS: i64 = EPOCH.as_secs().cast_signed() * 1_000;
-pub(super) const DAY_MS: i64 = 86_400_000;
+pub(crate) const DAY_MS: i64 = 86_400_000;

@@ -12,6 +12,7 @@ mod joining;
 mod large;
 mod leases;
 mod open_api;
+mod orders;
 mod plans;
 mod results;
 mod world;

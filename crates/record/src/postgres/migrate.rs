@@ -8,7 +8,11 @@ use crate::fit::{DAY, id_at};
 use crate::migration::{Steps, checksum, missing};
 
 /// What makes version N out of version N - 1.
-const STEPS: Steps = &[include_str!("../../schema/postgres/1.sql"), include_str!("../../schema/postgres/2.sql")];
+pub(crate) const STEPS: Steps = &[
+    include_str!("../../schema/postgres/1.sql"),
+    include_str!("../../schema/postgres/2.sql"),
+    include_str!("../../schema/postgres/3.sql"),
+];
 
 /// Tables of which each day is a partition, in the order in which they are written.
 pub(super) const OF_DAYS: [&str; 3] = ["run", "value", "evidence"];

@@ -22,9 +22,11 @@ pub(super) async fn reserve(tables: &Transaction<'_>, spans: &[Reservation]) -> 
         if let Some(row) = in_the_way.first() {
             return Err(Error::Reserved(Box::new(read(row)?)).into());
         }
-        let sql = "insert into reservation (key, begin_ms, end_ms, run, agent, serial) values ($1, $2, $3, $4, $5, $6)";
-        let (agent, serial) = (span.agent.as_str(), codes::signed(span.serial));
-        execute(tables, sql, &[&key, &span.begin_ms, &span.end_ms, &span.run, &agent, &serial]).await?;
+        let sql = "insert into reservation (key, begin_ms, end_ms, run, agent, serial, octets, by_hand)
+            values ($1, $2, $3, $4, $5, $6, $7, $8)";
+        let Reservation { begin_ms, end_ms, run, by_hand, .. } = span;
+        let (agent, serial, octets) = (span.agent.as_str(), codes::signed(span.serial), codes::signed(span.octets));
+        execute(tables, sql, &[&key, begin_ms, end_ms, run, &agent, &serial, &octets, by_hand]).await?;
     }
     Ok(())
 }
@@ -39,7 +41,7 @@ pub(super) async fn reservations(on: &impl GenericClient, from_ms: i64) -> Work<
     Ok(query(on, &sql, &[&from_ms]).await?.iter().map(read).collect::<Result<_>>()?)
 }
 
-const RESERVATION: &str = "select key, begin_ms, end_ms, run, agent, serial from reservation";
+const RESERVATION: &str = "select key, begin_ms, end_ms, run, agent, serial, octets, by_hand from reservation";
 
 fn read(row: &Row) -> Result<Reservation> {
     Ok(Reservation {
@@ -49,6 +51,8 @@ fn read(row: &Row) -> Result<Reservation> {
         run: row.get(3),
         agent: codes::name(row.get(4))?,
         serial: codes::unsigned(row.get(5)),
+        octets: codes::unsigned(row.get(6)),
+        by_hand: row.get(7),
     })
 }
 

@@ -10,7 +10,11 @@ use crate::error::{Error, Result};
 use crate::migration::{Steps, checksum, missing};
 
 /// What makes version N out of version N - 1.
-pub(super) const STEPS: Steps = &[include_str!("../../schema/sqlite/1.sql"), include_str!("../../schema/sqlite/2.sql")];
+pub(crate) const STEPS: Steps = &[
+    include_str!("../../schema/sqlite/1.sql"),
+    include_str!("../../schema/sqlite/2.sql"),
+    include_str!("../../schema/sqlite/3.sql"),
+];
 
 /// "nrwr": tells our files from other SQLite files.
 const APPLICATION: i64 = 0x6e72_7772;

@@ -18,7 +18,8 @@ pub(super) fn reserve(tables: &Transaction<'_>, spans: &[Reservation]) -> Result
         if let Some(other) = in_the_way {
             return Err(Error::Reserved(Box::new(other)));
         }
-        let sql = "insert into reservation (key, begin_ms, end_ms, run, agent, serial) values (?1, ?2, ?3, ?4, ?5, ?6)";
+        let sql = "insert into reservation (key, begin_ms, end_ms, run, agent, serial, octets, by_hand)
+            values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
         tables.prepare_cached(sql)?.execute(params![
             key,
             span.begin_ms,
@@ -26,6 +27,8 @@ pub(super) fn reserve(tables: &Transaction<'_>, spans: &[Reservation]) -> Result
             span.run.as_bytes(),
             span.agent.as_str(),
             codes::signed(span.serial),
+            codes::signed(span.octets),
+            span.by_hand,
         ])?;
     }
     Ok(())
@@ -44,7 +47,7 @@ pub(super) fn reservations(tables: &Transaction<'_>, from_ms: i64) -> Result<Vec
     tables.prepare_cached(&sql)?.query_and_then([from_ms], read)?.collect()
 }
 
-const RESERVATION: &str = "select key, begin_ms, end_ms, run, agent, serial from reservation";
+const RESERVATION: &str = "select key, begin_ms, end_ms, run, agent, serial, octets, by_hand from reservation";
 
 fn read(row: &Row<'_>) -> Result<Reservation> {
     Ok(Reservation {
@@ -54,6 +57,8 @@ fn read(row: &Row<'_>) -> Result<Reservation> {
         run: Uuid::from_bytes(row.get(3)?),
         agent: codes::name(&row.get::<_, String>(4)?)?,
         serial: codes::unsigned(row.get(5)?),
+        octets: codes::unsigned(row.get(6)?),
+        by_hand: row.get(7)?,
     })
 }
 

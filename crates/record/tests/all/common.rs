@@ -92,5 +92,7 @@ pub(crate) fn reservation(key: &str, begin: i64, end: i64, run: u128) -> Reserva
         run: Uuid::from_u128(run),
         agent: name("a"),
         serial: 3,
+        octets: 1_000_000,
+        by_hand: run.is_multiple_of(2),
     }
 }

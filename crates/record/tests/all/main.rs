@@ -7,6 +7,7 @@ mod common;
 mod full_disk;
 mod kill;
 mod moves;
+mod older;
 mod postgres;
 mod sqlite;
 mod suite;

@@ -12,6 +12,7 @@ use narrows_units::Metric;
 use crate::cluster::Cluster;
 use crate::common::{DAY, EVER, NOON, agents, available, name};
 use crate::moves::there_and_back;
+use crate::older::a_database_goes_on;
 use crate::suite::{World, cases};
 
 fn run(test: impl Future<Output = ()>) {
@@ -42,6 +43,7 @@ fn a_database_says_what_is_wrong_with_it() {
         let mut cluster = Cluster::new().await;
         others_and_newer_ones_are_left_alone(&cluster).await;
         two_make_the_tables_at_once(&cluster).await;
+        a_database_goes_on(&cluster).await;
         days_are_partitions(&cluster).await;
         let folder = tempfile::tempdir().unwrap();
         there_and_back(folder.path(), &cluster.url(&cluster.database(true))).await;
