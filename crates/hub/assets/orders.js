@@ -25,7 +25,7 @@ function empty() {
 function filled(orders, open) {
   return [
     h("h1", {}, `${plural(orders.length, "order")}, ${open ? `${open} open` : "none open"}`),
-    h("p", {}, "A light run begins at once. One that loads waits for the first gap in the timetable of all that it crosses. The newest 500 since the start of the hub are remembered; their runs are kept like all others."),
+    h("p", {}, "A light run begins at once. One that loads waits for the first gap in the timetable of all that it crosses. These are the newest 500; their runs are kept like all others."),
     table("The newest first", [
       ["path", (order) => h("span", { id: order.id }, pairLink(order.source, order.target))],
       ["what", (order) => h("code", {}, order.command)],

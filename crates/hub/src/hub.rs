@@ -5,6 +5,7 @@ mod allowances;
 mod assemble;
 pub(crate) mod bottlenecks;
 mod directed;
+pub(crate) mod give;
 mod ground;
 mod hear;
 mod ingest;
@@ -160,6 +161,8 @@ impl Hub {
         }
         parts.bus.provide(&settings).await?;
         let states = parts.record.alert_states().await?;
+        let orders = Orders::default();
+        orders.learn(parts.record.orders(orders::MOST).await?);
         let hub = Self {
             keys: parts.keys,
             record: parts.record,
@@ -186,7 +189,7 @@ impl Hub {
             rules: Rules::new(narrows_fleet::alert::Alerts::restored(&states)),
             telling: Telling::new(parts.channels),
             sites: std::sync::Mutex::default(),
-            orders: Orders::default(),
+            orders,
             counters: Counters::default(),
             refusals: ingest::Refusals::default(),
             plan_wanted: Notify::new(),
@@ -320,6 +323,10 @@ impl Hub {
             tokio::time::sleep(Duration::from_secs(60)).await;
             if let Err(error) = self.record.roll_up().await {
                 tracing::warn!(%error, "hours could not be summed up");
+            }
+            // Another hub may have given some that are now ours to send.
+            if let Err(error) = self.recall_orders().await {
+                tracing::warn!(%error, "orders could not be read");
             }
             // Nothing may come any more of what a proof waits for.
             if let Err(error) = self.judge_proofs().await {

@@ -44,6 +44,7 @@ mod alerts;
 mod connect;
 mod ingest;
 mod migrate;
+mod orders;
 mod plans;
 mod questions;
 mod retain;
@@ -68,8 +69,8 @@ use self::migrate::{Alone, alone};
 use crate::error::{Error, Result};
 use crate::fit::{DAY, Fit, clean, time_of};
 use crate::rows::{
-    Agent, AgentState, Audit, Ingested, Latest, NewAgent, NewNotice, Point, Range, Reservation, RouteSeen, RunFilter,
-    RunRow, SiteValue, Token, WaitingNotice,
+    Agent, AgentState, Audit, GivenOrder, Ingested, Latest, NewAgent, NewNotice, OrderState, Point, Range, Reservation,
+    RouteSeen, RunFilter, RunRow, SiteValue, Token, WaitingNotice,
 };
 use crate::tables::{HALF_MOVED, MOVING};
 
@@ -211,6 +212,18 @@ impl crate::Record for Record {
 
     async fn reservations(&self, from_ms: i64) -> Result<Vec<Reservation>> {
         ask!(self, client => plans::reservations(&client, from_ms))
+    }
+
+    async fn give(&self, order: &GivenOrder, spans: &[Reservation], by: (&str, &str), now_ms: i64) -> Result<()> {
+        transact!(self, tables => orders::give(&tables, order, spans, by, now_ms))
+    }
+
+    async fn set_order(&self, id: Uuid, agent: &Name, state: &OrderState) -> Result<()> {
+        ask!(self, client => orders::set(&client, id, agent, state))
+    }
+
+    async fn orders(&self, limit: usize) -> Result<Vec<GivenOrder>> {
+        ask!(self, client => orders::newest(&client, limit))
     }
 
     async fn setting(&self, name: &str) -> Result<String> {

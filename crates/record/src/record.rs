@@ -12,8 +12,8 @@ use uuid::Uuid;
 use crate::error::{Error, Result};
 use crate::fit::DAY;
 use crate::rows::{
-    Agent, AgentState, Audit, Ingested, Latest, NewAgent, NewNotice, Point, Range, Reservation, RouteSeen, RunFilter,
-    RunRow, SiteValue, Token, WaitingNotice,
+    Agent, AgentState, Audit, GivenOrder, Ingested, Latest, NewAgent, NewNotice, OrderState, Point, Range, Reservation,
+    RouteSeen, RunFilter, RunRow, SiteValue, Token, WaitingNotice,
 };
 
 /// What the hub keeps. Every call is one transaction, but [`Record::roll_up`] and
@@ -90,6 +90,22 @@ pub trait Record: Send + Sync {
     /// All spans that end after `from_ms`.
     async fn reservations(&self, from_ms: i64) -> Result<Vec<Reservation>>;
 
+    /// Gives an order: keeps it, reserves its spans, and says in the audit who gave it and what it
+    /// is; all or none. [`crate::Error::Reserved`]: the span that is in the way.
+    async fn give(
+        &self,
+        order: &GivenOrder,
+        spans: &[Reservation],
+        (who, text): (&str, &str),
+        now_ms: i64,
+    ) -> Result<()>;
+
+    /// What became of an order of this agent. Once it has a run, it keeps that, and how that ended.
+    async fn set_order(&self, id: Uuid, agent: &Name, state: &OrderState) -> Result<()>;
+
+    /// The newest orders, so many at most, the oldest of them first.
+    async fn orders(&self, limit: usize) -> Result<Vec<GivenOrder>>;
+
     /// The last text under a name: the fleet's configuration, the hub's own settings. Empty if
     /// there is none.
     async fn setting(&self, name: &str) -> Result<String>;
@@ -138,12 +154,13 @@ pub trait Record: Send + Sync {
     async fn roll_up(&self) -> Result<u64>;
 
     /// Removes whole days that are too old, and returns how many runs that were: evidence after 30
-    /// days, values and runs after 400; reservations, tokens, silences, notices and what was
-    /// refused after 35. Sums of
-    /// hours, newest values and the audit stay.
+    /// days, values and runs after 400; reservations, orders, tokens, silences, notices and
+    /// what was refused after 35. Sums of hours, newest values and the audit stay.
     async fn retain(&self, now_ms: i64) -> Result<u64>;
 }
 
+/// What the audit calls a new order.
+pub(crate) const GIVEN: &str = "order.given";
 /// Octets that are kept of what was no result.
 pub(crate) const REFUSED_OCTETS: usize = 4_096;
 /// How many of those are kept: an agent that sends nothing else must not fill the disk.
@@ -152,7 +169,7 @@ pub(crate) const REFUSED: i64 = 10_000;
 pub(crate) const EVIDENCE_DAYS: i64 = 30;
 /// Runs and values stay that long.
 pub(crate) const RUN_DAYS: i64 = 400;
-/// Reservations, tokens and what was refused stay that long.
+/// Reservations, orders, tokens and what was refused stay that long.
 pub(crate) const OTHER_DAYS: i64 = 35;
 /// A newest route is looked for this far from now.
 pub(crate) const REACH: i64 = OTHER_DAYS * DAY;

@@ -290,6 +290,34 @@ pub struct Reservation {
     pub by_hand: bool,
 }
 
+/// An order by hand, and what became of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GivenOrder {
+    /// Its number.
+    pub id: Uuid,
+    /// Who is to carry it out.
+    pub agent: Name,
+    /// The order as the hub signed it, as JSON.
+    pub doc: String,
+    /// What people have to know of its keys.
+    pub note: Option<String>,
+    /// It does not begin later than this.
+    pub not_after_ms: i64,
+    /// What became of it.
+    pub state: OrderState,
+}
+
+/// What became of an order.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OrderState {
+    /// `waits`, `running`, or how its run ended.
+    pub state: String,
+    /// Its run, once that is stored.
+    pub run: Option<Uuid>,
+    /// What its agent said of it.
+    pub said: Option<String>,
+}
+
 /// Who changed what.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Audit {

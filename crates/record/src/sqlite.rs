@@ -8,6 +8,7 @@ mod agents;
 mod alerts;
 mod file;
 mod ingest;
+mod orders;
 mod plans;
 mod questions;
 mod retain;
@@ -34,8 +35,8 @@ use self::threads::Threads;
 use crate::error::{Error, Result};
 use crate::fit::{Fit, clean, to_json};
 use crate::rows::{
-    Agent, AgentState, Audit, Ingested, Latest, NewAgent, NewNotice, Point, Range, Reservation, RouteSeen, RunFilter,
-    RunRow, SiteValue, Token, WaitingNotice,
+    Agent, AgentState, Audit, GivenOrder, Ingested, Latest, NewAgent, NewNotice, OrderState, Point, Range, Reservation,
+    RouteSeen, RunFilter, RunRow, SiteValue, Token, WaitingNotice,
 };
 use crate::tables::{HALF_MOVED, MOVING};
 
@@ -184,6 +185,27 @@ impl crate::Record for Record {
 
     async fn reservations(&self, from_ms: i64) -> Result<Vec<Reservation>> {
         self.read(move |tables| plans::reservations(tables, from_ms)).await
+    }
+
+    async fn give(
+        &self,
+        order: &GivenOrder,
+        spans: &[Reservation],
+        (who, text): (&str, &str),
+        now_ms: i64,
+    ) -> Result<()> {
+        let (order, spans) = (order.clone(), spans.to_vec());
+        let (who, text) = (who.to_owned(), text.to_owned());
+        self.write(move |tables| orders::give(tables, &order, &spans, (&who, &text), now_ms)).await
+    }
+
+    async fn set_order(&self, id: Uuid, agent: &Name, state: &OrderState) -> Result<()> {
+        let (agent, state) = (agent.clone(), state.clone());
+        self.write(move |tables| orders::set(tables, id, &agent, &state)).await
+    }
+
+    async fn orders(&self, limit: usize) -> Result<Vec<GivenOrder>> {
+        self.read(move |tables| orders::newest(tables, limit)).await
     }
 
     async fn setting(&self, name: &str) -> Result<String> {

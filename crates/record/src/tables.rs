@@ -78,7 +78,7 @@ pub(crate) const OF_RUNS: [Table; 2] = [
 ];
 
 /// All others.
-pub(crate) const OTHERS: [Table; 16] = [
+pub(crate) const OTHERS: [Table; 17] = [
     Table {
         name: "agent",
         keys: 1,
@@ -149,6 +149,20 @@ pub(crate) const OTHERS: [Table; 16] = [
             ("serial", Kind::Int),
             ("octets", Kind::Int),
             ("by_hand", Kind::Bool),
+        ],
+    },
+    Table {
+        name: "given_order",
+        keys: 1,
+        columns: &[
+            ("id", Kind::Uuid),
+            ("agent", Kind::Text),
+            ("doc", Kind::Text),
+            ("note", Kind::Text),
+            ("not_after_ms", Kind::Int),
+            ("state", Kind::Text),
+            ("run", Kind::Uuid),
+            ("said", Kind::Text),
         ],
     },
     Table { name: "setting", keys: 1, columns: &[("name", Kind::Text), ("text", Kind::Text)] },

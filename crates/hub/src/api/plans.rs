@@ -15,7 +15,8 @@ use super::app::who;
 use super::open_api::Fault;
 use crate::error::Error;
 use crate::hub::Accepted;
-use crate::hub::orders::{OrderRow, Terms};
+use crate::hub::give::Terms;
+use crate::hub::orders::OrderRow;
 use crate::hub::planner::Applied;
 use crate::hub::view::PlanView;
 
@@ -113,10 +114,13 @@ pub(crate) struct Orders {
     orders: Vec<OrderRow>,
 }
 
-/// The orders since the hub began, the newest first.
+/// The newest orders, the newest first.
 #[cfg_attr(test, utoipa::path(get, path = "/api/v1/orders", tag = "read", responses((status = 200, body = Orders))))]
 pub(crate) async fn orders(State(app): State<App>) -> Json<Orders> {
     let hub = app.hub();
+    if let Err(error) = hub.recall_orders().await {
+        tracing::debug!(%error, "orders are shown as this hub knows them");
+    }
     hub.orders.expire(hub.now());
     Json(Orders { now_ms: hub.now(), orders: hub.orders.rows() })
 }

@@ -60,7 +60,9 @@ impl Hub {
             return self.leave(&status.agent).await;
         }
         self.seen_serial(status.plan_serial.max(status.order_serial), speaker).await?;
-        self.orders.heard(&status, now);
+        for (id, state) in self.orders.heard(&status, now) {
+            self.record.set_order(id, &status.agent, &state).await?;
+        }
         self.resend_orders(&status.agent).await;
         self.acknowledged(&status).await
     }

@@ -13,6 +13,7 @@ use serde::Serialize;
 
 use crate::error::Result;
 use crate::hub::Hub;
+use crate::hub::orders::state_of;
 
 /// What the stream says of a run: its row, and its values.
 #[derive(Serialize)]
@@ -50,6 +51,7 @@ impl Hub {
             }
         }
         let kept = self.keep(runs).await?;
+        self.settle(&kept).await?;
         self.bus.ack(SINK, &batch).await?;
         let now = self.now();
         for agent in self.noticed(&kept, now) {
@@ -60,6 +62,16 @@ impl Hub {
             tracing::warn!(%error, "runs with more octets could not be ordered");
         }
         Ok(batch.len())
+    }
+
+    /// What follows for orders, whichever hub gave them. Before the bus forgets the results.
+    async fn settle(&self, runs: &[Run]) -> Result<()> {
+        for run in runs {
+            if let Origin::Order(order) = run.origin {
+                self.record.set_order(order, &run.agent, &state_of(run)).await?;
+            }
+        }
+        Ok(())
     }
 
     async fn keep(&self, runs: Vec<(Run, &Delivery)>) -> Result<Vec<Run>> {

@@ -1,35 +1,29 @@
-//! Runs that somebody asks for by hand.
+//! Orders by hand, and what becomes of them. The record has them; here are the newest, so that each
+//! status of an agent costs no question.
 
-use std::collections::BTreeSet;
-use std::sync::atomic::Ordering;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use narrows_fleet::config::Command;
-use narrows_fleet::keys::{Key, Name, Resource};
-use narrows_fleet::message::{Exit, Order, Peer, Run, Status};
-use narrows_record::AgentState;
-use narrows_units::weeks_since_1970;
+use bytes::Bytes;
+use narrows_fleet::keys::{Key, Name};
+use narrows_fleet::message::{Exit, Order, Run, Signed, Status};
+use narrows_record::{GivenOrder, OrderState};
 use serde::Serialize;
 use uuid::Uuid;
 
-use crate::compile::{ms, reservations, stamp};
 use crate::counters::outcome;
-use crate::error::{Error, Result};
-use crate::hub::Hub;
-use crate::hub::planner::DAY_MS;
-use crate::network::Network;
-use crate::peer_keys::Servers;
 
-/// The orders since the start of the hub, the newest last.
+/// The newest orders, the newest last.
 #[derive(Debug, Default)]
 pub(crate) struct Orders {
     all: Mutex<Vec<Given>>,
 }
 
+/// An order as it was signed, and what is known of it.
 #[derive(Debug, Clone)]
-struct Given {
+pub(super) struct Given {
     order: Order,
-    row: OrderRow,
+    signed: String,
+    pub(super) row: OrderRow,
 }
 
 /// An order, and what became of it.
@@ -57,18 +51,72 @@ pub(crate) struct OrderRow {
     pub(crate) note: Option<String>,
 }
 
-/// What an order may say beside who measures what.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Terms<'a> {
-    /// It begins no sooner.
-    pub(crate) earliest: Option<i64>,
-    /// It leases this path too, so that nobody else loads that meanwhile.
-    pub(crate) also: Option<&'a (Name, Name)>,
-    /// It looks at its path while this agent loads that.
-    pub(crate) beside: Option<&'a Name>,
-}
-
 impl Given {
+    pub(super) fn new(order: Order, signed: &Signed, note: Option<String>) -> Self {
+        let signed = serde_json::to_string(signed).expect("two texts");
+        Self::of(order, signed, note, OrderState { state: WAITS.to_owned(), run: None, said: None })
+    }
+
+    fn of(order: Order, signed: String, note: Option<String>, state: OrderState) -> Self {
+        let OrderState { state, run, said } = state;
+        let row = OrderRow {
+            id: order.id,
+            source: order.agent.clone(),
+            target: order.target.clone(),
+            command: order.command.join(" "),
+            at_ms: order.at_ms,
+            keys: order.keys.clone(),
+            state,
+            run,
+            said,
+            note,
+        };
+        Self { order, signed, row }
+    }
+
+    /// As the record has it.
+    fn read(kept: GivenOrder) -> serde_json::Result<Self> {
+        let signed: Signed = serde_json::from_str(&kept.doc)?;
+        Ok(Self::of(serde_json::from_str(&signed.message)?, kept.doc, kept.note, kept.state))
+    }
+
+    /// As the record is to have it.
+    pub(super) fn kept(&self) -> GivenOrder {
+        GivenOrder {
+            id: self.order.id,
+            agent: self.order.agent.clone(),
+            doc: self.signed.clone(),
+            note: self.row.note.clone(),
+            not_after_ms: self.order.not_after_ms,
+            state: self.state(),
+        }
+    }
+
+    fn state(&self) -> OrderState {
+        OrderState { state: self.row.state.clone(), run: self.row.run, said: self.row.said.clone() }
+    }
+
+    pub(super) const fn agent(&self) -> &Name {
+        &self.order.agent
+    }
+
+    /// What is sent: the very octets, however often.
+    pub(super) fn payload(&self) -> Bytes {
+        self.signed.clone().into()
+    }
+
+    /// Another hub may have heard more of it than this one.
+    fn learn(&mut self, state: OrderState) {
+        let OrderState { state, run, said } = state;
+        if self.row.run.is_some() {
+            return;
+        }
+        if run.is_some() || self.row.state == WAITS {
+            (self.row.run, self.row.state) = (run, state);
+        }
+        self.row.said = said.or_else(|| self.row.said.take());
+    }
+
     fn is_open(&self, kind: &str, now: i64) -> bool {
         let is_near = self.order.not_after_ms + LATE_MS > now;
         is_near && self.row.run.is_none() && self.order.command.first().is_some_and(|word| word == kind)
@@ -76,6 +124,22 @@ impl Given {
 }
 
 impl Orders {
+    /// Takes what the record has: orders of before this hub began, and of others.
+    pub(crate) fn learn(&self, kept: Vec<GivenOrder>) {
+        let mut all = self.lock();
+        for one in kept {
+            match all.iter_mut().find(|given| given.row.id == one.id) {
+                Some(given) => given.learn(one.state),
+                None => match Given::read(one) {
+                    Ok(given) => all.push(given),
+                    Err(error) => tracing::debug!(%error, "an order of the record cannot be read"),
+                },
+            }
+        }
+        all.sort_by_key(|given| given.order.serial);
+        shorten(&mut all);
+    }
+
     /// The newest first.
     pub(crate) fn rows(&self) -> Vec<OrderRow> {
         self.lock().iter().rev().map(|given| given.row.clone()).collect()
@@ -85,21 +149,24 @@ impl Orders {
         self.lock().iter().find(|given| given.row.id == id).map(|given| given.row.clone())
     }
 
-    pub(crate) fn ids(&self) -> BTreeSet<Uuid> {
-        self.lock().iter().map(|given| given.row.id).collect()
-    }
-
-    /// An agent said how it is: also what became of orders.
-    pub(crate) fn heard(&self, status: &Status, now: i64) {
-        for given in self.lock().iter_mut().filter(|given| given.order.agent == status.agent) {
+    /// An agent said how it is: also what became of orders. Returns those of which that is news.
+    pub(crate) fn heard(&self, status: &Status, now: i64) -> Vec<(Uuid, OrderState)> {
+        let mut news = Vec::new();
+        let is_open = |given: &&mut Given| given.order.agent == status.agent && given.row.run.is_none();
+        for given in self.lock().iter_mut().filter(is_open) {
+            let before = given.state();
             if status.order == Some(given.order.id) {
                 "running".clone_into(&mut given.row.state);
             }
             if let Some((_, said)) = status.orders.iter().find(|(id, _)| *id == given.order.id) {
                 given.row.said = Some(said.clone());
             }
+            if given.state() != before {
+                news.push((given.order.id, given.state()));
+            }
         }
         self.expire(now);
+        news
     }
 
     /// An order without a result is lost some time after its end, also if its agent is never heard
@@ -112,14 +179,11 @@ impl Orders {
         }
     }
 
-    /// A run was stored.
+    /// A run of an order was stored.
     pub(crate) fn ran(&self, id: Uuid, run: &Run) {
-        for given in self.lock().iter_mut().filter(|given| given.order.id == id) {
-            given.row.run = Some(run.id);
-            outcome(run.exit).clone_into(&mut given.row.state);
-            if run.exit != Exit::Done {
-                given.row.said.clone_from(&run.reason);
-            }
+        let is_it = |given: &&mut Given| given.order.id == id && given.order.agent == run.agent;
+        for given in self.lock().iter_mut().filter(is_it) {
+            given.learn(state_of(run));
         }
     }
 
@@ -134,189 +198,36 @@ impl Orders {
         self.lock().iter().any(|given| is_path(given) && given.is_open(kind, now))
     }
 
-    fn waiting(&self, agent: &Name, now: i64) -> Vec<Order> {
+    pub(super) fn waiting(&self, agent: &Name, now: i64) -> Vec<Given> {
         let waits =
             |given: &&Given| given.row.state == WAITS && given.row.said.is_none() && given.order.agent == *agent;
-        let all = self.lock();
-        all.iter().filter(waits).map(|given| given.order.clone()).filter(|order| order.not_after_ms > now).collect()
+        self.lock().iter().filter(waits).filter(|given| given.order.not_after_ms > now).cloned().collect()
     }
 
-    fn add(&self, order: Order, row: OrderRow) {
+    pub(super) fn add(&self, given: Given) {
         let mut all = self.lock();
-        all.push(Given { order, row });
-        let over = all.len().saturating_sub(MOST);
-        all.drain(..over);
+        all.push(given);
+        shorten(&mut all);
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<Given>> {
+    fn lock(&self) -> MutexGuard<'_, Vec<Given>> {
         self.all.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Hub {
-    /// Asks an agent for a run: at once if it is light, else in the earliest span that is free on
-    /// all its keys. Returns the order's number.
-    pub async fn order(&self, source: &Name, target: &Name, command: &str, who: &str) -> Result<Uuid> {
-        Ok(self.order_at(source, target, command, who, Terms::default()).await?.id)
-    }
-
-    /// The same on terms.
-    pub(crate) async fn order_at(
-        &self,
-        source: &Name,
-        target: &Name,
-        command: &str,
-        who: &str,
-        terms: Terms<'_>,
-    ) -> Result<OrderRow> {
-        for host in [source, target] {
-            let member = self.directory.get(host).filter(|agent| agent.state == AgentState::Member);
-            member.ok_or_else(|| Error::Missing(format!("agent \"{host}\"")))?;
-        }
-        if source == target {
-            return Err(Error::Request("source and target are the same host".to_owned()));
-        }
-        let command = Command::read("command", command)?;
-        let now = self.now();
-        let at = terms.earliest.unwrap_or(now).max(now);
-        let serial = self.record.next_serial().await?;
-        let mut order = Order {
-            schema: Order::SCHEMA.to_owned(),
-            tenant: self.tenant.clone(),
-            agent: source.clone(),
-            id: Uuid::now_v7(),
-            serial,
-            target: target.clone(),
-            peer: self.peer(source, target, now),
-            command: command.words().to_vec(),
-            keys: Vec::new(),
-            beside: terms.beside.cloned(),
-            at_ms: at,
-            not_after_ms: at + LIGHT_MS,
-            length_ms: u64::try_from(LIGHT_MS).unwrap_or(0),
-            octets: LIGHT_OCTETS,
-        };
-        let mut note = None;
-        if command.loads() {
-            // A new bus gives no leases yet, and agents have to come back to it first.
-            let at = at.max(self.bus_began_ms.load(Ordering::Relaxed).saturating_add(NEW_BUS_MS));
-            note = self.reserve_order(&mut order, &command, at, terms.also).await?;
-        }
-        let row = OrderRow {
-            id: order.id,
-            source: source.clone(),
-            target: target.clone(),
-            command: order.command.join(" "),
-            at_ms: order.at_ms,
-            keys: order.keys.clone(),
-            state: WAITS.to_owned(),
-            run: None,
-            said: None,
-            note,
-        };
-        let text = format!("{source} to {target}: {}", row.command);
-        self.record.audit(who, "order.given", &text, now).await?;
-        self.orders.add(order.clone(), row.clone());
-        self.send_order(&order).await;
-        Ok(row)
-    }
-
-    /// The target as the source sees it: in a large fleet plans do not name everybody.
-    fn peer(&self, source: &Name, target: &Name, now: i64) -> Option<Peer> {
-        let (agent, week) = (self.directory.get(target)?, weeks_since_1970(now));
-        let keys = Servers::new(&self.keys.tenant, target, week..week + 2).client_keys(source, 2);
-        Some(Peer { name: agent.name, address: agent.address, place: None, site: None, keys })
-    }
-
-    /// Gives an order its keys and its span; returns what the keys leave out.
-    async fn reserve_order(
-        &self,
-        order: &mut Order,
-        command: &Command,
-        at: i64,
-        also: Option<&(Name, Name)>,
-    ) -> Result<Option<String>> {
-        let ground = self.ground(None).await?;
-        let mut planner = self.planner.lock().await;
-        let placed = planner.placed();
-        // Budgets are a day's: what orders took of the last one is spent.
-        let since = at - DAY_MS;
-        for _ in 0..RACES {
-            let held = self.record.reservations(since).await?;
-            let input = ground.input(at, at, &placed, &held);
-            let (source, target) = (order.agent.clone(), order.target.clone());
-            let mut want = input.want((&source, &target), command, crate::compile::LENGTH);
-            let pairs: Vec<(&Name, &Name)> =
-                [(&source, &target)].into_iter().chain(also.map(|(a, b)| (a, b))).collect();
-            if let Some((a, b)) = also {
-                want.resources.extend(input.want((a, b), command, crate::compile::LENGTH).resources);
-                want.resources.sort();
-                want.resources.dedup();
-            }
-            let wants = [want];
-            let mut room = input.book(&wants);
-            let window = (stamp(at), stamp(at) + crate::compile::LENGTH);
-            let request = room.request(&wants[0], 0, window, None);
-            let found = room.book.order(&request);
-            let found = found.map_err(|refusal| Error::Request(room.book.explain(refusal)))?;
-            let run = room.run(&wants[0], &request, found.begin, &found.slots);
-            order.keys.clone_from(&run.keys);
-            (order.at_ms, order.length_ms, order.octets) = (ms(found.begin), run.length_ms, run.octets);
-            order.not_after_ms = order.at_ms + i64::try_from(run.length_ms).unwrap_or(i64::MAX);
-            let mut spans = reservations(&source, &run);
-            for span in &mut spans {
-                (span.run, span.serial, span.by_hand) = (order.id, order.serial, true);
-            }
-            match self.record.reserve(&spans).await {
-                Ok(()) => {
-                    planner.holding.insert(source.clone());
-                    return Ok(unknown(&ground.found.network, &pairs, order.keys.contains(&Resource::UNTRACED.key(0))));
-                }
-                Err(narrows_record::Error::Reserved(_)) => {}
-                Err(error) => return Err(error.into()),
-            }
-        }
-        Err(Error::Request("another hub reserves at the same time".to_owned()))
-    }
-
-    /// Orders reach whoever listens now: they are sent again with each status until they began.
-    pub(crate) async fn resend_orders(&self, agent: &Name) {
-        for order in self.orders.waiting(agent, self.now()) {
-            self.send_order(&order).await;
-        }
-    }
-
-    async fn send_order(&self, order: &Order) {
-        let payload = serde_json::to_vec(&self.keys.signed(order)).expect("texts");
-        if let Err(error) = self.bus.send(&format!("order.{}", order.agent), payload.into()).await {
-            tracing::debug!(%error, agent = %order.agent, "an order was not sent");
-        }
-    }
+fn shorten(all: &mut Vec<Given>) {
+    let over = all.len().saturating_sub(MOST);
+    all.drain(..over);
 }
 
-/// The paths without a route of the last day, and what is done about their links.
-fn unknown(network: &Network, pairs: &[(&Name, &Name)], runs_alone: bool) -> Option<String> {
-    let both = pairs.iter().flat_map(|(a, b)| [(a, b), (b, a)]);
-    let unknown = both.filter(|(a, b)| !network.knows(a, b));
-    let ways: Vec<String> = unknown.map(|(a, b)| format!("{a} to {b}")).collect();
-    let text = if runs_alone {
-        "it runs while no other run loads a link: no route of the last day is known"
-    } else {
-        "only its hosts and the declared access links are leased: no route of the last day is known"
-    };
-    (!ways.is_empty()).then(|| format!("{text} from {}", ways.join(", from ")))
+/// What becomes of an order by its run.
+pub(super) fn state_of(run: &Run) -> OrderState {
+    let said = if run.exit == Exit::Done { None } else { run.reason.clone() };
+    OrderState { state: outcome(run.exit).to_owned(), run: Some(run.id), said }
 }
 
 const WAITS: &str = "waits";
 /// Orders that are remembered.
-const MOST: usize = 500;
-/// A light run begins within this time, and takes no longer.
-const LIGHT_MS: i64 = 120_000;
-/// What it may send: more than any light run does.
-const LIGHT_OCTETS: u64 = 500_000_000;
+pub(super) const MOST: usize = 500;
 /// After its end an order that nobody spoke of is lost.
 const LATE_MS: i64 = 60_000;
-const RACES: usize = 3;
-/// After a bus began anew, no loading run is ordered to begin sooner: as long as no agent takes a
-/// lease, and some seconds in which agents come back.
-const NEW_BUS_MS: i64 = narrows_fleet::lease::TAKEN_OVER_AFTER.as_secs().cast_signed() * 1_000 + 5_000;

@@ -173,7 +173,7 @@ impl Hub {
             let reserved = if table.added.is_empty() { Ok(()) } else { self.record.reserve(&table.added).await };
             match reserved {
                 Ok(()) => {
-                    let to_come = held.iter().filter(|span| span.end_ms > now).chain(&table.added);
+                    let to_come = held.iter().filter(|span| span.end_ms > now && !span.by_hand).chain(&table.added);
                     planner.holding = to_come.map(|span| span.agent.clone()).collect();
                     planner.begin_ms = begin_ms;
                     planner.timetable = table.clone();

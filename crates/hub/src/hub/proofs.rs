@@ -15,7 +15,8 @@ use crate::directory::{Presence, presence};
 use crate::error::{Error, Result};
 use crate::hub::Hub;
 use crate::hub::bottlenecks::{Bottleneck, bottlenecks, hosts};
-use crate::hub::orders::{OrderRow, Terms};
+use crate::hub::give::Terms;
+use crate::hub::orders::OrderRow;
 use crate::hub::tomography::Findings;
 
 /// Proofs since the start of the hub, by bottleneck.
@@ -156,12 +157,16 @@ impl Hub {
 
     /// Ends the proofs whose runs are all there, or lost.
     pub(crate) async fn judge_proofs(&self) -> Result<()> {
-        self.orders.expire(self.now());
         let running = |trial: &Trial| trial.row.state == RUNNING;
         let open: Vec<(String, Trial)> = {
             let all = self.proofs.all.lock().unwrap_or_else(PoisonError::into_inner);
             all.iter().filter(|(_, trial)| running(trial)).map(|(id, trial)| (id.clone(), trial.clone())).collect()
         };
+        if !open.is_empty() {
+            // Another hub may have taken their results.
+            self.recall_orders().await?;
+            self.orders.expire(self.now());
+        }
         for (id, trial) in open {
             let row = |order| self.orders.row(order);
             let ended = |row: Option<OrderRow>| row.is_none_or(|row| row.run.is_some() || row.state == "lost");

@@ -214,11 +214,12 @@ impl Hub {
         // The next plan may be on its way, and has its spans already.
         let coming = planner.timetable.runs.iter().filter(|(agent, _)| *agent == status.agent).map(|(_, run)| run);
         let has: BTreeSet<_> = plan.runs.iter().chain(coming).map(|run| run.id).collect();
-        let (now, orders) = (self.now(), self.orders.ids());
+        let now = self.now();
         let held = self.record.reservations(now).await?;
         let gone: BTreeSet<_> = held
             .iter()
-            .filter(|span| span.agent == status.agent && !has.contains(&span.run) && !orders.contains(&span.run))
+            // An order's span is in no plan, whichever hub gave it.
+            .filter(|span| span.agent == status.agent && !has.contains(&span.run) && !span.by_hand)
             .map(|span| span.run)
             .collect();
         if !gone.is_empty() {

@@ -17,7 +17,7 @@ use narrows_watch::{Signal, WallTime};
 use crate::error::{Error, Result};
 use crate::hub::Hub;
 use crate::hub::bottlenecks;
-use crate::hub::orders::Terms;
+use crate::hub::give::Terms;
 use crate::hub::tomography::Findings;
 
 /// Rules and their states; the record has them too.

@@ -1,8 +1,12 @@
 //! What orders may take, and what becomes of them.
 
-use narrows_hub::Error;
+use narrows_fleet::message::{Order, Origin};
+use narrows_hub::{Error, Hub};
+use narrows_record::Reservation;
+use narrows_units::Metric;
+use uuid::Uuid;
 
-use crate::world::{BEGIN, HOUR, MINUTE, World, name};
+use crate::world::{BEGIN, HOUR, MINUTE, World, name, soon};
 
 const DAY: i64 = 24 * HOUR;
 /// The access link of a: a fifth of its octets is for orders.
@@ -62,4 +66,79 @@ async fn orders_spend_their_share_of_the_octets_and_none_of_the_plans() {
     assert_eq!(a.plan().await.runs.len(), 4);
     world.pass(23 * HOUR);
     assert_eq!(order(&world, much).await, Ok(()));
+}
+
+/// The state of the newest order, and its run.
+async fn state(world: &World) -> (String, Option<Uuid>) {
+    let newest = world.record.orders(1).await.unwrap().remove(0).state;
+    (newest.state, newest.run)
+}
+
+/// An order of a to b whose span is still to come, because b is busy. Returns its spans too.
+async fn later(world: &World, hub: &Hub) -> (Uuid, Vec<Reservation>) {
+    hub.order(&name("c"), &name("b"), "throughput -t 10", "test").await.unwrap();
+    let id = hub.order(&name("a"), &name("b"), "throughput -t 10", "test").await.unwrap();
+    let spans = own(world, id).await;
+    assert_eq!(spans.iter().map(|span| span.begin_ms - BEGIN).collect::<Vec<_>>(), [15_000; 3]);
+    (id, spans)
+}
+
+async fn own(world: &World, run: Uuid) -> Vec<Reservation> {
+    let spans = world.record.reservations(BEGIN).await.unwrap();
+    spans.into_iter().filter(|span| span.run == run).collect()
+}
+
+#[tokio::test]
+async fn an_order_outlives_the_hub_that_gave_it() {
+    let mut world = World::new().await;
+    let [mut a, ..] = world.fleet(["a", "b", "c"]).await;
+    let mut orders = a.subscribe("order").await;
+    let (id, spans) = later(&world, &world.hub).await;
+    let given: Order = a.open(&soon(orders.next()).await.unwrap().payload).unwrap();
+    assert_eq!((given.id, state(&world).await), (id, ("waits".to_owned(), None)));
+    world.restart().await;
+    world.hub.plan().await.unwrap();
+    // The agent goes by its newest plan, and has not heard of the order.
+    a.say(&a.status(a.plan().await.serial)).await;
+    world.hear().await;
+    let again: Order = a.open(&soon(orders.next()).await.unwrap().payload).unwrap();
+    assert_eq!(again, given);
+    assert_eq!(own(&world, id).await, spans);
+    let mut status = a.status(a.plan().await.serial);
+    status.order = Some(id);
+    a.say(&status).await;
+    world.hear().await;
+    assert_eq!(state(&world).await, ("running".to_owned(), None));
+    world.restart().await;
+    let mut run = a.run(&name("b"), "throughput", Metric::TcpAchievableSingle, 900.0, BEGIN + 15_100);
+    run.origin = Origin::Order(id);
+    a.publish(&run).await;
+    assert_eq!(world.ingest().await, 1);
+    assert_eq!(state(&world).await, ("done".to_owned(), Some(run.id)));
+}
+
+#[tokio::test]
+async fn a_second_hub_leaves_the_orders_of_the_first_alone_and_takes_their_results() {
+    let mut world = World::new().await;
+    let [mut a, mut b, _c] = world.fleet(["a", "b", "c"]).await;
+    let first = world.hub.clone();
+    world.restart().await;
+    world.hub.plan().await.unwrap();
+    let (id, spans) = later(&world, &first).await;
+    // No plan has this span. The second hub plans around it, and hears that a goes by its plan.
+    world.hub.plan().await.unwrap();
+    a.say(&a.status(a.plan().await.serial)).await;
+    world.hear().await;
+    assert_eq!(own(&world, id).await, spans);
+    let mut run = a.run(&name("b"), "throughput", Metric::TcpAchievableSingle, 900.0, BEGIN + 100);
+    run.origin = Origin::Order(id);
+    // Another agent's run is not the order's.
+    let mut foreign = b.run(&name("c"), "throughput", Metric::TcpAchievableSingle, 900.0, BEGIN + 100);
+    foreign.origin = Origin::Order(id);
+    b.publish(&foreign).await;
+    assert_eq!(world.ingest().await, 1);
+    assert_eq!(state(&world).await, ("waits".to_owned(), None));
+    a.publish(&run).await;
+    assert_eq!(world.ingest().await, 1);
+    assert_eq!(state(&world).await, ("done".to_owned(), Some(run.id)));
 }

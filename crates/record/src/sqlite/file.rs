@@ -14,6 +14,7 @@ pub(crate) const STEPS: Steps = &[
     include_str!("../../schema/sqlite/1.sql"),
     include_str!("../../schema/sqlite/2.sql"),
     include_str!("../../schema/sqlite/3.sql"),
+    include_str!("../../schema/sqlite/4.sql"),
 ];
 
 /// "nrwr": tells our files from other SQLite files.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use narrows_fleet::keys::Name;
 use narrows_fleet::message::{Claim, Direction, Exit, Hop, Origin, Run, Value};
-use narrows_record::{NewAgent, Range, Record, Reservation, Token};
+use narrows_record::{GivenOrder, NewAgent, OrderState, Range, Record, Reservation, Token};
 use narrows_units::Metric;
 use uuid::Uuid;
 
@@ -94,5 +94,17 @@ pub(crate) fn reservation(key: &str, begin: i64, end: i64, run: u128) -> Reserva
         serial: 3,
         octets: 1_000_000,
         by_hand: run.is_multiple_of(2),
+    }
+}
+
+/// An order of a that waits.
+pub(crate) fn given(number: u128) -> GivenOrder {
+    GivenOrder {
+        id: Uuid::from_u128(number),
+        agent: name("a"),
+        doc: format!("{{\"message\":\"{number}\"}}"),
+        note: number.is_multiple_of(2).then(|| "no route is known".to_owned()),
+        not_after_ms: NOON + 100,
+        state: OrderState { state: "waits".to_owned(), run: None, said: None },
     }
 }

@@ -5,10 +5,10 @@ use std::path::Path;
 
 use narrows_fleet::alert::Silence;
 use narrows_fleet::message::{Direction, Exit, Run};
-use narrows_record::{AgentState, Error, NewNotice, Record, RunFilter, backup, broken_at, move_to, open};
+use narrows_record::{AgentState, Error, NewNotice, OrderState, Record, RunFilter, backup, broken_at, move_to, open};
 use narrows_units::Metric;
 
-use crate::common::{DAY, EVER, HOUR, NOON, agents, available, hops, name, reservation, token, value};
+use crate::common::{DAY, EVER, HOUR, NOON, agents, available, given, hops, name, reservation, token, value};
 
 /// A record that has something of everything.
 pub(crate) async fn fill(record: &dyn Record) {
@@ -44,6 +44,11 @@ pub(crate) async fn fill(record: &dyn Record) {
         assert_eq!(record.next_serial().await, Ok(serial));
         record.audit("hub", "plan.applied", &format!("plan {serial}"), NOON).await.unwrap();
     }
+    for number in [2, 3] {
+        record.give(&given(number), &[], ("web", "a to b: rtt"), NOON).await.unwrap();
+    }
+    let done = OrderState { state: "done".to_owned(), run: Some(given(9).id), said: None };
+    record.set_order(given(3).id, &name("a"), &done).await.unwrap();
 }
 
 fn silence() -> Silence {
@@ -83,6 +88,8 @@ async fn same(a: &dyn Record, b: &dyn Record) {
     assert_eq!(a.routes(0).await, b.routes(0).await);
     assert_eq!(a.succeeded("available").await, b.succeeded("available").await);
     assert_eq!(a.reservations(0).await, b.reservations(0).await);
+    assert_eq!(a.orders(9).await, b.orders(9).await);
+    assert_eq!(b.orders(9).await.map(|all| all.len()), Ok(2));
     assert_eq!(a.setting("fleet.toml").await, b.setting("fleet.toml").await);
     assert_eq!(a.alert_states().await, b.alert_states().await);
     assert_eq!(b.alert_states().await.map(|all| all.len()), Ok(1));
@@ -96,7 +103,7 @@ async fn same(a: &dyn Record, b: &dyn Record) {
 /// The new one goes on where the old one ended.
 async fn goes_on(record: &dyn Record) {
     assert_eq!(record.next_serial().await, Ok(4));
-    assert_eq!(record.audit("hub", "moved", "", NOON).await.unwrap().number, 4);
+    assert_eq!(record.audit("hub", "moved", "", NOON).await.unwrap().number, 6);
     let again = available("c", 1, "a", NOON + 5 * DAY, 1e6);
     let new = Run { route_before: hops(&[9]), ..available("c", 2, "d", NOON, 1e6) };
     let done = record.ingest(&[again, new], NOON).await.unwrap();

@@ -4,6 +4,7 @@ mod agents;
 mod alerts;
 mod audit;
 mod many;
+mod orders;
 mod plans;
 mod routes;
 mod runs;
@@ -49,6 +50,8 @@ pub(crate) fn cases() -> Vec<Case> {
         case("routes that come late are those of a recount", |world| Box::pin(routes::late(world))),
         case("a span is reserved once", |world| Box::pin(plans::reserve(world))),
         case("of two hubs one reserves", |world| Box::pin(plans::two_hubs(world))),
+        case("an order and its spans are kept, or neither", |world| Box::pin(orders::give(world))),
+        case("an order keeps its run", |world| Box::pin(orders::states(world))),
         case("settings and serials", |world| Box::pin(plans::settings(world))),
         case("states of alerts are kept", |world| Box::pin(alerts::states(world))),
         case("a notice waits until it is done", |world| Box::pin(alerts::notices(world))),

@@ -32,6 +32,21 @@ pub(crate) struct HubArgs {
     token_file: Option<PathBuf>,
 }
 
+/// Why there is no answer.
+#[derive(Debug)]
+pub(crate) struct Unanswered {
+    pub(crate) failure: Failure,
+    /// The same may be answered later: the hub starts again, or has too much to do.
+    pub(crate) passes: bool,
+}
+
+impl Unanswered {
+    /// For whoever does not ask again.
+    fn last(self) -> Failure {
+        self.failure
+    }
+}
+
 /// A hub that answers requests.
 #[derive(Debug)]
 pub(crate) struct Client {
@@ -64,16 +79,22 @@ impl Client {
     }
 
     pub(crate) fn get(&self, path: &str) -> Result<Value, Failure> {
-        self.json(&self.ask("GET", path, "")?)
+        self.try_get(path).map_err(Unanswered::last)
+    }
+
+    /// The same for whoever may ask again.
+    pub(crate) fn try_get(&self, path: &str) -> Result<Value, Unanswered> {
+        let body = self.ask("GET", path, "")?;
+        self.json(&body).map_err(|failure| Unanswered { failure, passes: false })
     }
 
     pub(crate) fn post(&self, path: &str, body: &Value) -> Result<Value, Failure> {
-        self.json(&self.ask("POST", path, &body.to_string())?)
+        self.json(&self.ask("POST", path, &body.to_string()).map_err(Unanswered::last)?)
     }
 
     /// The body as it is.
     pub(crate) fn text(&self, path: &str) -> Result<String, Failure> {
-        self.ask("GET", path, "")
+        self.ask("GET", path, "").map_err(Unanswered::last)
     }
 
     fn json(&self, body: &str) -> Result<Value, Failure> {
@@ -85,13 +106,13 @@ impl Client {
     }
 
     /// One request of HTTP/1.1 over a connection of its own.
-    fn ask(&self, method: &str, path: &str, body: &str) -> Result<String, Failure> {
-        let octets = self.exchange(method, path, body);
-        let octets = octets.map_err(|error| {
+    fn ask(&self, method: &str, path: &str, body: &str) -> Result<String, Unanswered> {
+        let octets = self.exchange(method, path, body).map_err(|error| {
             if narrows_bus::has_other_key(&error) {
-                Failure { who: "caller", ..self.fault(Exit::Refused, OTHER_KEY) }
+                let failure = Failure { who: "caller", ..self.fault(Exit::Refused, OTHER_KEY) };
+                Unanswered { failure, passes: false }
             } else {
-                self.fault(Exit::Unreachable, &error.to_string())
+                Unanswered { failure: self.fault(Exit::Unreachable, &error.to_string()), passes: true }
             }
         })?;
         let text = String::from_utf8_lossy(&octets);
@@ -107,7 +128,7 @@ impl Client {
             401 | 403 | 429 | 503 => Exit::Refused,
             _ => Exit::Protocol,
         };
-        Err(self.fault(exit, &why))
+        Err(Unanswered { failure: self.fault(exit, &why), passes: matches!(status, 429 | 502..=504) })
     }
 
     fn exchange(&self, method: &str, path: &str, body: &str) -> std::io::Result<Vec<u8>> {
