@@ -210,6 +210,14 @@ impl crate::Record for Record {
         ask!(self, client => plans::free(&client, runs, from_ms))
     }
 
+    async fn end(&self, agent: &Name, run: Uuid, at_ms: i64) -> Result<()> {
+        ask!(self, client => plans::end(&client, agent, run, at_ms))
+    }
+
+    async fn planned(&self, agent: &Name, at_ms: i64) -> Result<Option<Uuid>> {
+        ask!(self, client => plans::planned(&client, agent, at_ms))
+    }
+
     async fn reservations(&self, from_ms: i64) -> Result<Vec<Reservation>> {
         ask!(self, client => plans::reservations(&client, from_ms))
     }

@@ -87,6 +87,13 @@ pub trait Record: Send + Sync {
     /// Frees spans that begin after `from_ms` and belong to these runs.
     async fn free(&self, runs: &[Uuid], from_ms: i64) -> Result<()>;
 
+    /// A run of this agent has ended: its spans end then, unless they ended before. A millisecond
+    /// of each is left at least.
+    async fn end(&self, agent: &Name, run: Uuid, at_ms: i64) -> Result<()>;
+
+    /// The entry of the timetable whose span this agent had at this time.
+    async fn planned(&self, agent: &Name, at_ms: i64) -> Result<Option<Uuid>>;
+
     /// All spans that end after `from_ms`.
     async fn reservations(&self, from_ms: i64) -> Result<Vec<Reservation>>;
 

@@ -183,6 +183,16 @@ impl crate::Record for Record {
         self.write(move |tables| plans::free(tables, &runs, from_ms)).await
     }
 
+    async fn end(&self, agent: &Name, run: Uuid, at_ms: i64) -> Result<()> {
+        let agent = agent.clone();
+        self.write(move |tables| plans::end(tables, &agent, run, at_ms)).await
+    }
+
+    async fn planned(&self, agent: &Name, at_ms: i64) -> Result<Option<Uuid>> {
+        let agent = agent.clone();
+        self.read(move |tables| plans::planned(tables, &agent, at_ms)).await
+    }
+
     async fn reservations(&self, from_ms: i64) -> Result<Vec<Reservation>> {
         self.read(move |tables| plans::reservations(tables, from_ms)).await
     }

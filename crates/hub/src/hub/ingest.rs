@@ -64,11 +64,21 @@ impl Hub {
         Ok(batch.len())
     }
 
-    /// What follows for orders, whichever hub gave them. Before the bus forgets the results.
+    /// What follows for orders and spans, whichever hub made them. Before the bus forgets the
+    /// results.
     async fn settle(&self, runs: &[Run]) -> Result<()> {
         for run in runs {
-            if let Origin::Order(order) = run.origin {
-                self.record.set_order(order, &run.agent, &state_of(run)).await?;
+            let has = match run.origin {
+                Origin::Order(order) => {
+                    self.record.set_order(order, &run.agent, &state_of(run)).await?;
+                    Some(order)
+                }
+                Origin::Planned => self.record.planned(&run.agent, run.began_ms).await?,
+                Origin::Mesh | Origin::Directed | Origin::Repeated => None,
+            };
+            if let Some(has) = has {
+                let ended_ms = run.began_ms.saturating_add(i64::try_from(run.length_ms).unwrap_or(i64::MAX));
+                self.record.end(&run.agent, has, ended_ms).await?;
             }
         }
         Ok(())

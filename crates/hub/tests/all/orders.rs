@@ -142,3 +142,36 @@ async fn a_second_hub_leaves_the_orders_of_the_first_alone_and_takes_their_resul
     assert_eq!(world.ingest().await, 1);
     assert_eq!(state(&world).await, ("done".to_owned(), Some(run.id)));
 }
+
+/// A span has room for more than its run takes. What is left is free, and no budget pays for it.
+#[tokio::test]
+async fn a_span_ends_with_its_run() {
+    let world = World::new().await;
+    let [mut a, mut b, _c] = world.fleet(["a", "b", "c"]).await;
+    let id = world.hub.order(&name("a"), &name("b"), "throughput -t 595", "test").await.unwrap();
+    let ends = async || {
+        let spans = world.record.reservations(world.now()).await.unwrap();
+        spans.iter().map(|span| span.end_ms - BEGIN).collect::<Vec<_>>()
+    };
+    assert_eq!(ends().await, [600_000; 3]);
+    let mut run = a.run(&name("b"), "throughput", Metric::TcpAchievableSingle, 900.0, BEGIN + 100);
+    run.origin = Origin::Order(id);
+    a.publish(&run).await;
+    assert_eq!(world.ingest().await, 1);
+    assert_eq!(ends().await, [2_100; 3]);
+    // Two more of 600 s fit into the 1728 s of the day, and the next one begins at once.
+    for begin in [2_100, 602_100] {
+        assert_eq!(order(&world, "throughput -t 595").await, Ok(()));
+        assert_eq!(ends().await.into_iter().max(), Some(begin + 600_000));
+    }
+    // So does the span of a run of the timetable.
+    let test = "[[test]]\npairs = [[\"b\", \"c\"]]\nrun = \"throughput -t 100\"\nevery = \"24 h\"\n";
+    world.apply(test).await;
+    let planned = b.plan().await.runs.remove(0);
+    let mut run = b.run(&name("c"), "throughput", Metric::TcpAchievableSingle, 900.0, planned.at_ms + 50);
+    run.origin = Origin::Planned;
+    b.publish(&run).await;
+    assert_eq!(world.ingest().await, 1);
+    let ends: Vec<_> = own(&world, planned.id).await.iter().map(|span| span.end_ms).collect();
+    assert_eq!(ends, [planned.at_ms + 2_050; 3]);
+}

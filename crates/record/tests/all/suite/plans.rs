@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use narrows_record::Error;
+use narrows_record::{Error, Reservation};
 use uuid::Uuid;
 
 use super::World;
-use crate::common::{NOON, reservation};
+use crate::common::{NOON, name, reservation};
 
 pub(super) async fn reserve(world: &World) {
     let first = [reservation("host.a", 0, 100, 1), reservation("access.ams.up", 0, 100, 1)];
@@ -29,6 +29,29 @@ pub(super) async fn reserve(world: &World) {
     // Of what has begun, nobody knows that it ended.
     assert_eq!(world.b.reservations(0).await.unwrap(), [first[1].clone(), first[0].clone()]);
     world.b.reserve(&[reservation("host.a", 100, 200, 5)]).await.unwrap();
+}
+
+pub(super) async fn end(world: &World) {
+    let spans =
+        [reservation("host.a", 0, 100, 1), reservation("host.b", 0, 100, 1), reservation("host.a", 100, 200, 3)];
+    world.a.reserve(&spans).await.unwrap();
+    // An order has the host beside it, and another agent the one towards which a measures.
+    let other = Reservation { agent: name("b"), ..reservation("host.a", 300, 400, 5) };
+    world.a.reserve(&[reservation("host.a", 200, 300, 2), other]).await.unwrap();
+    let planned = async |at: i64| world.b.planned(&name("a"), NOON + at).await.unwrap().map(|run| run.as_u128());
+    assert_eq!([planned(-1).await, planned(0).await, planned(99).await], [None, Some(1), Some(1)]);
+    assert_eq!([planned(100).await, planned(200).await, planned(350).await], [Some(3), Some(3), None]);
+    let ends = async || world.b.reservations(0).await.unwrap().iter().map(|one| one.end_ms - NOON).collect::<Vec<_>>();
+    // Only its own, only what is still to come of it, and not before it began.
+    world.a.end(&name("b"), Uuid::from_u128(1), NOON + 40).await.unwrap();
+    world.a.end(&name("a"), Uuid::from_u128(1), NOON + 140).await.unwrap();
+    assert_eq!(ends().await, [100, 100, 200, 300, 400]);
+    world.a.end(&name("a"), Uuid::from_u128(1), NOON + 40).await.unwrap();
+    world.b.end(&name("a"), Uuid::from_u128(1), NOON + 60).await.unwrap();
+    world.b.end(&name("a"), Uuid::from_u128(3), NOON + 90).await.unwrap();
+    assert_eq!(ends().await, [40, 40, 101, 300, 400]);
+    assert_eq!([planned(40).await, planned(41).await], [Some(1), None]);
+    world.b.reserve(&[reservation("host.a", 40, 100, 7), reservation("host.a", 101, 200, 9)]).await.unwrap();
 }
 
 pub(super) async fn two_hubs(world: &World) {
