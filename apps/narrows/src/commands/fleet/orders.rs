@@ -85,8 +85,8 @@ where
             if !passes {
                 return Err(failure);
             }
-            let minutes = PATIENCE.as_secs() / 60;
-            if (self.now)().saturating_sub(began) >= PATIENCE {
+            let minutes = ASKED_FOR.as_secs() / 60;
+            if (self.now)().saturating_sub(began) >= ASKED_FOR {
                 // Writing to a text cannot fail.
                 let _ = write!(failure.text, ": no answer for {minutes} minutes; the order stays given");
                 return Err(failure);
@@ -134,7 +134,7 @@ fn text(run: &Value) -> String {
 const ASKED_WITHOUT_RESULT: u32 = 20;
 const ASK_EVERY: Duration = Duration::from_millis(500);
 /// Ours: longer than a hub takes to start again, also with a record to bring to a new version.
-const PATIENCE: Duration = Duration::from_secs(300);
+const ASKED_FOR: Duration = Duration::from_secs(300);
 
 #[cfg(test)]
 mod tests {
