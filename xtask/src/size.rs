@@ -26,8 +26,8 @@ struct Measured {
 ///
 /// The program with every feature has 25.7 MB: machine code 19.4, what unwinding needs 2.9,
 /// constants 2.0, pointers with relocations 1.5. Unwinding stays: a thread or task that panics must
-/// not end a server.
-const LIMITS: [u64; 2] = [26_500_000, 13_000_000];
+/// not end a server. With default features it has 17.2 MB since `watch` is one of them.
+const LIMITS: [u64; 2] = [26_500_000, 17_500_000];
 
 /// What a command took.
 #[derive(Clone, Copy)]
