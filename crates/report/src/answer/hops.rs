@@ -40,15 +40,17 @@ impl HopsDocument {
         self.hops.iter().any(|other| other.ttl < hop.ttl && other.available.is_none())
     }
 
-    /// What the whole path carries at least: as trains told, or as every hop does.
-    fn at_least(&self) -> Option<u64> {
+    /// What trains went through the whole path at.
+    fn least_by_trains(&self) -> Option<u64> {
         let by_trains = self.server.as_ref().and_then(|server| server.forward.as_ref());
-        let by_trains = by_trains.filter(|row| row.verdict == BoundKind::LowerBound).and_then(|row| row.capacity);
-        let every = || {
-            let lows: Option<Vec<u64>> = self.hops.iter().map(|hop| hop.low).collect();
-            lows?.into_iter().min().filter(|_| self.reached)
-        };
-        by_trains.or_else(every)
+        by_trains.filter(|row| row.verdict == BoundKind::LowerBound).and_then(|row| row.capacity)
+    }
+
+    /// What every hop passes single packets at. A token bucket lets those through at once, so the
+    /// path may carry less for longer.
+    fn least_by_hops(&self) -> Option<u64> {
+        let lows: Option<Vec<u64>> = self.hops.iter().map(|hop| hop.low).collect();
+        lows?.into_iter().min().filter(|_| self.reached)
     }
 
     /// What the whole path carries: as trains told, or else its slowest link.
@@ -103,8 +105,11 @@ fn carries(document: &HopsDocument) -> Rule {
     if let Some((ttl, high)) = known.filter_map(|hop| Some((hop.ttl, hop.high?))).min_by_key(|(_, high)| *high) {
         return ("c4", format!("at most {} (hop {ttl}); hops without a rate may be slower", rate(high)));
     }
-    if let Some(least) = document.at_least() {
+    if let Some(least) = document.least_by_trains() {
         return ("c4", format!("at least {}", rate(least)));
+    }
+    if let Some(least) = document.least_by_hops() {
+        return ("c4", format!("at least {} for single packets; a token bucket would not show", rate(least)));
     }
     let reason = document.reason.as_ref().map_or("no hop's rate was found", |reason| reason.brief);
     ("c6", format!("unknown: {reason}"))

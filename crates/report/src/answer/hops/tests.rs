@@ -164,6 +164,14 @@ fn bounds_and_nothing() {
     Doubts    1 on hop 2: a router does not answer
     c4 l8 d2 w1
     ");
+    // A bucket before a fast link passes each packet at that link's rate.
+    let both = [hop(1, 975_290, BoundKind::LowerBound, None), hop(2, 495_000, BoundKind::LowerBound, None)];
+    let mut document = document(&measured(None, None, &both));
+    document.reached = true;
+    document.conclude();
+    let said = crate::answer_text(&document.answer);
+    let carries = "Carries   at least 494 Mbit/s for single packets; a token bucket would not show\n";
+    assert!(said.starts_with(carries), "{said}");
     insta::assert_snapshot!(answer(&Outcome::inconclusive(Reason::NoAnswer)), @r"
     Carries   unknown: no probe was answered
     Limit     unknown: the slowest link was not found
