@@ -15,7 +15,6 @@ use crate::provenance::Provenance;
 use crate::shell::{root, say, shown, watched};
 use crate::{accuracy, fuzz, install, room, tidy};
 use classes::{Class, Ignored};
-use programs::Program;
 use tally::Tally;
 
 pub(crate) use classes::of_file;
@@ -51,7 +50,7 @@ pub(crate) fn test() -> Result<bool> {
     let programs = programs::built()?;
     // The lab mostly waits: what is only compiled and read is so meanwhile.
     let beside = std::thread::spawn(|| beside::steps(PROGRAM));
-    of_class(&mut tally, ("lab", Class::Lab), &programs, &not_installed)?;
+    of_class(&mut tally, ("lab", Class::Lab), &not_installed, |names| lanes::run(&programs, names))?;
     for step in beside.join().map_err(|_| anyhow!("the steps beside the lab have no end"))? {
         step.tell(&mut tally);
     }
@@ -81,13 +80,12 @@ pub(crate) fn judge(args: &[String]) -> Result<bool> {
         );
         return Ok(tally.close());
     }
-    let (able, some_lack) = able_of(Class::Judge, "judge", &not_installed, &mut tally)?;
-    if able.is_empty() && some_lack {
-        return Ok(tally.close());
-    }
-    let names: Vec<&str> = able.iter().map(|test| test.name.as_str()).collect();
-    let (fine, output, all) = judged::run(&programs, &names)?;
-    tally.tests("judge", fine, &output, Some(u64::try_from(able.len())?));
+    let mut all = Vec::new();
+    of_class(&mut tally, ("judge", Class::Judge), &not_installed, |names| {
+        let (fine, output, said) = judged::run(&programs, names)?;
+        all = said;
+        Ok((fine, output))
+    })?;
     tally.share_of_cases(LEAST_PERCENT);
     if let Some(page) = page {
         std::fs::write(root().join(page), judged::page(&made, &accounts, &all)).context(page.to_owned())?;
@@ -99,7 +97,8 @@ pub(crate) fn judge(args: &[String]) -> Result<bool> {
 pub(crate) fn soak() -> Result<bool> {
     let mut tally = Tally::default();
     let not_installed = install::install()?;
-    of_class(&mut tally, ("soak", Class::Soak), &programs::built()?, &not_installed)?;
+    let programs = programs::built()?;
+    of_class(&mut tally, ("soak", Class::Soak), &not_installed, |names| programs::ignored(&programs, names))?;
     let (fine, output) = watched("cargo", &PLAIN_TESTS)?;
     tally.tests("a build with the default features", fine, &output, None);
     tally.step("clippy without features", shown("cargo", &SLIM_LINTS, &[])?);
@@ -116,14 +115,14 @@ fn sweep(tally: &mut Tally, name: &'static str, runs: u32) {
     tally.step(name, swept);
 }
 
-/// The ignored tests of a class that this machine can run, and whether there are others. What it
-/// cannot run is counted as skipped.
-fn able_of(
-    class: Class,
-    name: &'static str,
-    not_installed: &[&str],
+/// The ignored tests of a class, run as the class is run. As many must run as the sources have;
+/// what this machine cannot run is counted as skipped.
+fn of_class(
     tally: &mut Tally,
-) -> Result<(Vec<Ignored>, bool)> {
+    (name, class): (&'static str, Class),
+    not_installed: &[&str],
+    run: impl FnOnce(&[&str]) -> Result<(bool, String)>,
+) -> Result<()> {
     let missing = classes::missing(PROGRAM, not_installed);
     let all = classes::ignored()?.into_iter().filter(|test| test.class == class);
     let (lacking, able): (Vec<Ignored>, Vec<Ignored>) = all.partition(|test| test.lacks(&missing).is_some());
@@ -134,24 +133,11 @@ fn able_of(
             tally.skip(name, u64::try_from(count)?, &why);
         }
     }
-    Ok((able, !lacking.is_empty()))
-}
-
-/// The ignored tests of a class. As many must run as the sources have.
-fn of_class(
-    tally: &mut Tally,
-    (name, class): (&'static str, Class),
-    programs: &[Program],
-    not_installed: &[&str],
-) -> Result<()> {
-    let (able, some_lack) = able_of(class, name, not_installed, tally)?;
-    if able.is_empty() && some_lack {
+    if able.is_empty() && !lacking.is_empty() {
         return Ok(());
     }
     let names: Vec<&str> = able.iter().map(|test| test.name.as_str()).collect();
-    // What takes long runs one test at a time.
-    let (fine, output) =
-        if class == Class::Lab { lanes::run(programs, &names)? } else { programs::ignored(programs, &names)? };
+    let (fine, output) = run(&names)?;
     tally.tests(name, fine, &output, Some(u64::try_from(able.len())?));
     Ok(())
 }

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use anyhow::Result;
 
 use super::programs::Program;
-use super::tally::Cases;
+use super::tally::{Cases, NOT_JUDGED};
 use crate::provenance::Provenance;
 use crate::shell::{now, say, watch};
 
@@ -41,7 +41,7 @@ pub(super) fn run(programs: &[Program], names: &[&str]) -> Result<(bool, String,
 
 /// What stands behind the mark of a case that did not count.
 fn reasons(said: &str) -> Vec<String> {
-    let behind = |line: &str| Some(line.split_once("NOT JUDGED: ")?.1.trim().to_owned());
+    let behind = |line: &str| Some(line.split_once(NOT_JUDGED)?.1.trim().to_owned());
     said.lines().filter_map(behind).collect()
 }
 

@@ -150,7 +150,7 @@ impl Cases {
 }
 
 const JUDGED: &str = "JUDGED: ";
-const NOT_JUDGED: &str = "NOT JUDGED: ";
+pub(super) const NOT_JUDGED: &str = "NOT JUDGED: ";
 
 #[cfg(test)]
 mod tests {
