@@ -34,6 +34,9 @@ pub(super) fn pairs_within(session: &MethodRun, low: f64, high: f64) -> (Vec<&Sa
 /// for clean.
 /// `None` also where nothing else is on the narrow link: trains tell more then.
 pub(super) fn backed(session: &MethodRun, decision: &Decision, filtered: &Filtered) -> Option<Pooled> {
+    if decision.loaded != Some(true) || filtered.clean == 0 {
+        return None;
+    }
     let (low, high) = thickest(session, filtered.rate);
     let inside = pairs_within(session, low, high).1;
     let lengths: Vec<f64> = inside.iter().map(|sample| sample.packets() as f64).collect();
@@ -44,9 +47,8 @@ pub(super) fn backed(session: &MethodRun, decision: &Decision, filtered: &Filter
     // Behind the narrow link few pairs are squeezed together; many that are faster are its own.
     let faster = pairs_within(session, high, f64::INFINITY).1.len();
     let many = near >= LEAST_NEAR && near * NEAR_SHARE >= all;
-    let loaded = decision.loaded == Some(true);
     let fastest = faster as f64 <= SQUEEZED * all as f64;
-    (loaded && many && fastest && short && filtered.clean > 0).then(|| {
+    (many && fastest && short).then(|| {
         let found = sharpen(session, low, high);
         Pooled { low: found.low.min(filtered.rate), high: found.high.max(filtered.rate), ..found }
     })
