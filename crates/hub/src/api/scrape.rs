@@ -94,7 +94,7 @@ pub(crate) async fn ready(State(app): State<App>) -> Response {
     let hub = app.hub();
     let connected = hub.bus.condition().borrow().server.is_some();
     // A record that hangs is as good as none.
-    let answers = tokio::time::timeout(PATIENCE, hub.config()).await.is_ok_and(|answer| answer.is_ok());
+    let answers = tokio::time::timeout(RECORD_TIMEOUT, hub.config()).await.is_ok_and(|answer| answer.is_ok());
     let all = [("bus", connected), ("record", answers)];
     let faults: Vec<&str> = all.into_iter().filter(|(_, is_well)| !is_well).map(|(part, _)| part).collect();
     let (code, status) =
@@ -103,7 +103,7 @@ pub(crate) async fn ready(State(app): State<App>) -> Response {
 }
 
 /// Kubernetes waits for a second by default.
-const PATIENCE: Duration = Duration::from_millis(800);
+const RECORD_TIMEOUT: Duration = Duration::from_millis(800);
 
 /// The process answers.
 #[cfg_attr(test, utoipa::path(get, path = "/-/healthy", tag = "monitoring",
