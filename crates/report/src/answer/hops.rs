@@ -59,7 +59,8 @@ impl HopsDocument {
         let by_trains = by_trains.and_then(|row| Whole::of(row.verdict, row.capacity, row.low, row.high));
         let narrow = || {
             let hop = self.hop(self.narrow_hop)?;
-            Whole::of(hop.verdict, hop.capacity, hop.low, hop.high)
+            let by_hop = Whole::of(hop.verdict, hop.capacity, hop.low, hop.high)?;
+            Some(Whole { single_packets: true, ..by_hop })
         };
         by_trains.or_else(narrow)
     }
@@ -70,12 +71,14 @@ struct Whole {
     value: u64,
     low: u64,
     high: u64,
+    /// It is that of single packets, which a token bucket lets through at once.
+    single_packets: bool,
 }
 
 impl Whole {
     fn of(verdict: BoundKind, value: Option<u64>, low: Option<u64>, high: Option<u64>) -> Option<Self> {
         (verdict == BoundKind::Estimated).then_some(())?;
-        Some(Self { value: value?, low: low?, high: high? })
+        Some(Self { value: value?, low: low?, high: high?, single_packets: false })
     }
 }
 
@@ -92,6 +95,9 @@ fn lines(document: &HopsDocument) -> Vec<AnswerLine> {
     of_direction(Direction::Forward, said)
 }
 
+/// A token bucket lets single packets through at once: what is told by them it may not sustain.
+const SINGLE: &str = "for single packets";
+
 fn carries(document: &HopsDocument) -> Rule {
     let slowest = document.narrow_hop.map_or_else(String::new, |ttl| format!("; hop {ttl} is the slowest link"));
     if let Some(whole) = document.whole() {
@@ -99,7 +105,8 @@ fn carries(document: &HopsDocument) -> Rule {
         if document.is_shaped() {
             return ("c1", format!("{rate} sustained; single packets pass faster"));
         }
-        return ("c2", format!("{rate} to {}{slowest}", document.target.name));
+        let of = if whole.single_packets { SINGLE.to_owned() } else { format!("to {}", document.target.name) };
+        return ("c2", format!("{rate} {of}{slowest}"));
     }
     let known = document.hops.iter().filter(|hop| hop.verdict == BoundKind::Estimated);
     if let Some((ttl, high)) = known.filter_map(|hop| Some((hop.ttl, hop.high?))).min_by_key(|(_, high)| *high) {
@@ -109,7 +116,7 @@ fn carries(document: &HopsDocument) -> Rule {
         return ("c4", format!("at least {}", rate(least)));
     }
     if let Some(least) = document.least_by_hops() {
-        return ("c4", format!("at least {} for single packets; a token bucket would not show", rate(least)));
+        return ("c4", format!("at least {} {SINGLE}; a token bucket would not show", rate(least)));
     }
     let reason = document.reason.as_ref().map_or("no hop's rate was found", |reason| reason.brief);
     ("c6", format!("unknown: {reason}"))

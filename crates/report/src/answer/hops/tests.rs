@@ -74,7 +74,7 @@ fn a_tight_link_behind_the_narrow_one() {
         hop(3, 195_058, BoundKind::Estimated, Some(0.667)),
     ];
     insta::assert_snapshot!(answer(&measured(Some(2), Some(3), &hops)), @r"
-    Carries   97.5 Mbit/s to far.example; hop 2 is the slowest link
+    Carries   97.5 Mbit/s for single packets; hop 2 is the slowest link
     Free now  roughly 65 Mbit/s; other traffic takes the rest
     Limit     other traffic on hop 3 (195 Mbit/s, 65 free), not the slowest link
     Do        less traffic or a faster link there
@@ -86,14 +86,14 @@ fn a_tight_link_behind_the_narrow_one() {
 fn an_idle_path_and_one_that_others_fill() {
     let idle = [hop(1, 975_293, BoundKind::Estimated, Some(0.0)), hop(2, 97_529, BoundKind::Estimated, Some(0.01))];
     insta::assert_snapshot!(answer(&measured(Some(2), Some(2), &idle)), @r"
-    Carries   97.5 Mbit/s to far.example; hop 2 is the slowest link
+    Carries   97.5 Mbit/s for single packets; hop 2 is the slowest link
     Free now  all of it; no other traffic seen
     Limit     the slowest link of the path
     c2 f1 l7
     ");
     let full = [hop(1, 975_293, BoundKind::Estimated, Some(0.0)), hop(2, 97_529, BoundKind::Estimated, Some(0.96))];
     insta::assert_snapshot!(answer(&measured(Some(2), Some(2), &full)), @r"
-    Carries   97.5 Mbit/s to far.example; hop 2 is the slowest link
+    Carries   97.5 Mbit/s for single packets; hop 2 is the slowest link
     Free now  only 3.9 Mbit/s; other traffic fills the path
     Limit     other traffic on hop 2, the slowest link
     Do        less traffic or a faster link there
@@ -106,7 +106,7 @@ fn a_hop_whose_load_was_not_seen_may_be_the_tight_one() {
     let unseen = hop(1, 97_529, BoundKind::Estimated, None);
     let busy = [unseen.clone(), hop(2, 19_506, BoundKind::Estimated, Some(0.5))];
     insta::assert_snapshot!(answer(&measured(Some(2), Some(2), &busy)), @r"
-    Carries   19.5 Mbit/s to far.example; hop 2 is the slowest link
+    Carries   19.5 Mbit/s for single packets; hop 2 is the slowest link
     Free now  roughly 9.75 Mbit/s or less
     Limit     other traffic on hop 2 or before it
     Do        less traffic or a faster link there
@@ -114,14 +114,14 @@ fn a_hop_whose_load_was_not_seen_may_be_the_tight_one() {
     ");
     let idle = [unseen.clone(), hop(2, 19_506, BoundKind::Estimated, Some(0.0))];
     insta::assert_snapshot!(answer(&measured(Some(2), Some(2), &idle)), @r"
-    Carries   19.5 Mbit/s to far.example; hop 2 is the slowest link
+    Carries   19.5 Mbit/s for single packets; hop 2 is the slowest link
     Free now  unclear: single probes cannot show it; narrows available can
     Limit     the slowest link of the path, or traffic that was not seen
     c2 f6 l7
     ");
     let none = [unseen, hop(2, 19_506, BoundKind::Estimated, None)];
     insta::assert_snapshot!(answer(&measured(Some(2), None, &none)), @r"
-    Carries   19.5 Mbit/s to far.example; hop 2 is the slowest link
+    Carries   19.5 Mbit/s for single packets; hop 2 is the slowest link
     Free now  unclear: single probes cannot show it; narrows available can
     Limit     the slowest link of the path, or traffic that was not seen
     c2 f6 l7
