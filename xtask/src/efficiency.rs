@@ -36,9 +36,9 @@ pub(crate) fn run(args: &[String]) -> Result<bool> {
 
 /// How to read the table.
 const RULES: &str = "\
-This page says how far the default estimate of available bandwidth (`slope`) is from the best that its own trains allow. The observer
+This page says how far the default estimate of available bandwidth (`available`) is from the best that its own trains allow. The observer
 (*oracle*) knows exactly what was free on the path while the same trains passed: the least over the links of capacity minus cross
-traffic. It sends the same octets, and its error is that of sampling alone. The goal is a ratio of at most 1.5 in the median of the rows.
+traffic. It pays the same octets: trains count by theirs. So its error is that of sampling alone. The goal is a ratio of at most 1.5 in the median of the rows.
 
 The truth is what was free on the path in all of the estimate's own time, in the same world without probes
 ([decision 13](../design/adr/0013-truth-of-a-run-is-what-was-free.md)). An observer of that whole time has no error. All columns but the
@@ -46,9 +46,11 @@ last three and *ratio* are shares in per cent; errors and half-widths are shares
 
 | column | meaning |
 |---|---|
-| median, p90 | unsigned error of `slope`; runs without a value are left out, for the observer too |
+| median, p90 | unsigned error of `available`; runs without a value are left out, for the observer too |
 | oracle median, oracle p90 | the same of the observer |
 | ratio | of the two medians; none where the observer's median is below 0.2 %: nothing is random there |
+| oracle by time | its median error where trains count by their time: the small packets between the trains, which look for bursts, are a \
+tenth of the octets and most of the time. What passes between two of them no packet sees |
 | bias, oracle bias | medians of signed errors |
 | half-width | half of the interval of 90 % |
 | coverage | share of the numbers whose interval or bound covers the truth |

@@ -27,8 +27,9 @@ struct Run {
     error: Option<f64>,
     half_width: Option<f64>,
     covers: bool,
-    /// The observer's error.
+    /// The observer's error, and that where trains count by their time.
     oracle: Option<f64>,
+    by_time: Option<f64>,
     /// For how long trains passed, seconds.
     passed: f64,
     /// How far the run's truth is from the traffic's long-run rate.
@@ -74,9 +75,9 @@ fn main() -> Result<(), Fault> {
 
 /// The head of the table; the page says what the columns are.
 const HEAD: &str = "\
-| path | hosts | runs | median | p90 | oracle median | oracle p90 | ratio | bias | oracle bias | half-width | coverage \
+| path | hosts | runs | median | p90 | oracle median | oracle p90 | ratio | oracle by time | bias | oracle bias | half-width | coverage \
 | bounds/none | model | wander | MB | s | s with trains |
-|---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|
+|---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|
 ";
 
 fn options() -> Result<Options, Fault> {
@@ -145,7 +146,7 @@ fn capacity(scenario: &Scenario) -> f64 {
 
 fn simulate(scenario: &Scenario, options: &Options) -> Result<Vec<Run>, Fault> {
     let metric = Metric::AvailableIpCapacity;
-    let method = narrows_methods::find("slope").ok_or("no method slope")?;
+    let method = narrows_methods::find("available").ok_or("no method available")?;
     let truth = TruthFrom::Undisturbed;
     let simulation = Simulation { scenario, way: WAY, method, metric, params: &[], truth };
     let mut runs: Vec<Option<Run>> = (0..options.runs).map(|_| None).collect();
@@ -175,6 +176,7 @@ fn run(simulation: &Simulation<'_>, seed: u64) -> Result<Run, Fault> {
         half_width: None,
         covers: false,
         oracle: oracle.map(|oracle| (oracle.available_bps - truth) / scale),
+        by_time: oracle.map(|oracle| (oracle.by_time_bps - truth) / scale),
         passed: oracle.map_or(0.0, |oracle| oracle.seconds),
         wander,
         octets: cost.octets as f64,
@@ -202,6 +204,7 @@ struct Row {
     runs: usize,
     ours: Errors,
     oracle: Errors,
+    by_time: Option<f64>,
     half_width: Option<f64>,
     coverage: Option<f64>,
     bounds: usize,
@@ -241,6 +244,7 @@ impl Row {
             runs: runs.len(),
             ours: Errors::of(&ours),
             oracle: Errors::of(&oracle),
+            by_time: all(|run| run.by_time.map(f64::abs)),
             half_width: all(|run| run.half_width),
             coverage: (numbers > 0).then(|| covers as f64 / numbers as f64),
             bounds: runs.iter().filter(|run| run.kind.is_some() && run.error.is_none()).count(),
@@ -270,6 +274,7 @@ impl Row {
             share(self.oracle.middle),
             share(self.oracle.high),
             number(self.ratio()),
+            share(self.by_time),
             signed(self.ours.bias),
             signed(self.oracle.bias),
             share(self.half_width),

@@ -1,9 +1,10 @@
 //! What an observer would say who knows the cross traffic of every link exactly, but only while
 //! the trains of a run pass.
 //!
-//! The observer needs no estimator, so the error that is left is that of sampling. No reading of
-//! the same trains can be expected to do better. What is free is the least over the links of
-//! capacity minus cross traffic, as end-to-end trains find it; trains count by their time.
+//! The observer needs no estimator, so the error that is left is that of sampling. What is free is
+//! the least over the links of capacity minus cross traffic, as end-to-end trains find it. Trains
+//! count by their octets, which is what a run pays. By their time, packets that are far apart would
+//! count for all that passes between them, which no packet sees.
 
 use std::convert::Infallible;
 use std::time::Duration;
@@ -20,10 +21,19 @@ use crate::truth::path_mtu;
 /// 1 ms long, and long beside a packet.
 const EVERY: Duration = Duration::from_micros(100);
 
+/// A train that passed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Passed {
+    /// From the first to the last departure, in the scenario's time.
+    pub span: Span,
+    /// IP octets of the packets that left.
+    pub octets: u64,
+}
+
 /// A world that notes when each train passes, for methods that send from here.
 pub struct Timed {
     inner: SimWorld,
-    trains: Vec<Span>,
+    trains: Vec<Passed>,
 }
 
 impl Timed {
@@ -37,8 +47,8 @@ impl Timed {
         self.inner.true_time()
     }
 
-    /// From the first to the last departure of each train, in the scenario's time.
-    pub fn trains(&self) -> &[Span] {
+    /// The trains so far.
+    pub fn trains(&self) -> &[Passed] {
         &self.trains
     }
 }
@@ -65,7 +75,8 @@ impl World for Timed {
             && let (Some(first), Some(last)) = (report.arrivals.first(), report.arrivals.last())
         {
             let at = |stamp: Stamp<Sender>| began + stamp.since(reading);
-            self.trains.push((at(first.departed), at(last.departed)));
+            let octets = report.arrivals.iter().map(|row| u64::from(row.ip_octets)).sum();
+            self.trains.push(Passed { span: (at(first.departed), at(last.departed)), octets });
         }
         Ok(event)
     }
@@ -84,25 +95,28 @@ impl World for Timed {
 pub struct Observed {
     /// The mean of what was free while trains passed, bit/s at the IP layer.
     pub available_bps: f64,
+    /// The same where trains count by their time.
+    pub by_time_bps: f64,
     /// For how long they passed, seconds.
     pub seconds: f64,
 }
 
 /// What was free while those of `trains` passed that began within `span`, if nobody had probed.
 /// `None` if none did.
-pub fn observed(scenario: &Scenario, seed: u64, trains: &[Span], span: Span) -> Option<Observed> {
+pub fn observed(scenario: &Scenario, seed: u64, trains: &[Passed], span: Span) -> Option<Observed> {
     let way = PathDirection::Forward;
-    let trains: Vec<Span> = trains.iter().copied().filter(|(from, _)| (span.0..=span.1).contains(from)).collect();
-    let last = trains.iter().map(|(_, to)| *to).max()?;
+    let within = |train: &Passed| (span.0..=span.1).contains(&train.span.0);
+    let trains: Vec<Passed> = trains.iter().copied().filter(within).collect();
+    let last = trains.iter().map(|train| train.span.1).max()?;
     let delay: Duration = scenario.hops(way).iter().map(|hop| hop.delay).sum();
     let counted = SimWorld::undisturbed_by(scenario, way, seed, (span.0, last + delay + EVERY), EVERY);
     free_while(scenario, &counted, span.0, &trains)
 }
 
 /// The same of what was counted on each hop since `origin`, in intervals of [`EVERY`].
-fn free_while(scenario: &Scenario, counted: &[Vec<Crossed>], origin: Duration, trains: &[Span]) -> Option<Observed> {
-    let (mut sum, mut seconds) = (0.0, 0.0);
-    for (from, to) in trains {
+fn free_while(scenario: &Scenario, counted: &[Vec<Crossed>], origin: Duration, trains: &[Passed]) -> Option<Observed> {
+    let (mut by_octets, mut octets, mut by_time, mut seconds) = (0.0, 0.0, 0.0, 0.0);
+    for Passed { span: (from, to), octets: sent } in trains {
         let intervals = intervals(to.saturating_sub(*from)).max(1);
         let mut before = Duration::ZERO;
         let mut crossed = Vec::new();
@@ -116,10 +130,14 @@ fn free_while(scenario: &Scenario, counted: &[Vec<Crossed>], origin: Duration, t
         }
         let length = EVERY * intervals;
         let truth = scenario.truth(PathDirection::Forward).over(*from, *from + length).beside(&crossed);
-        sum += truth.available(path_mtu(scenario))?.as_f64() * length.as_secs_f64();
+        let free = truth.available(path_mtu(scenario))?.as_f64();
+        by_octets += free * *sent as f64;
+        octets += *sent as f64;
+        by_time += free * length.as_secs_f64();
         seconds += length.as_secs_f64();
     }
-    (seconds > 0.0).then(|| Observed { available_bps: sum / seconds, seconds })
+    let known = octets > 0.0 && seconds > 0.0;
+    known.then(|| Observed { available_bps: by_octets / octets, by_time_bps: by_time / seconds, seconds })
 }
 
 /// How many intervals cover this time.
@@ -164,20 +182,23 @@ mod tests {
     /// By hand: a packet of 1500 octets takes 123.04 us of a link of 100 Mbit/s, which carries
     /// 97.529 Mbit/s of IP. A train of 1 ms that leaves at 4 ms meets four packets on the first hop
     /// and, 2 ms later, six on the second: 26.176 % are left. A train of 3 ms meets none. The mean
-    /// by time is (0.26176 + 3)/4 of 97.529 Mbit/s. Packets at other times do not count.
+    /// by time is (0.26176 + 3)/4 of 97.529 Mbit/s. By octets, of which the first has nine in ten,
+    /// it is (9 x 0.26176 + 1)/10. Packets at other times do not count.
     #[test]
-    fn trains_count_by_their_time_on_the_fullest_link() {
+    fn trains_count_by_their_octets_on_the_fullest_link() {
         let mut counted = vec![vec![Crossed::default(); 200], vec![Crossed::default(); 200]];
         for (hop, tenth, packets) in [(0, 0, 9), (0, 43, 4), (0, 50, 9), (1, 40, 9), (1, 60, 2), (1, 69, 4), (1, 70, 9)]
         {
             (0..packets).for_each(|_| counted[hop][tenth].add(1500));
         }
         let origin = 100 * MS;
-        let trains = [(origin + 4 * MS, origin + 5 * MS), (origin + 8 * MS, origin + 11 * MS)];
+        let passed = |from, to, octets| Passed { span: (origin + from * MS, origin + to * MS), octets };
+        let trains = [passed(4, 5, 13_500), passed(8, 11, 1500)];
         let seen = free_while(&two_hops(), &counted, origin, &trains).unwrap();
         assert!((seen.seconds - 0.004).abs() < 1e-12);
-        let expected = 97_529_258.8 * (1.0 - 6.0 * 0.123_04 + 3.0) / 4.0;
-        assert!((seen.available_bps - expected).abs() < 10.0, "{seen:?}");
+        let left = 1.0 - 6.0 * 0.123_04;
+        assert!((seen.by_time_bps - 97_529_258.8 * (left + 3.0) / 4.0).abs() < 10.0, "{seen:?}");
+        assert!((seen.available_bps - 97_529_258.8 * (9.0 * left + 1.0) / 10.0).abs() < 10.0, "{seen:?}");
         assert_eq!(free_while(&two_hops(), &counted, origin, &[]), None);
     }
 
@@ -185,12 +206,12 @@ mod tests {
     #[test]
     fn a_train_that_never_ends_sees_the_truth() {
         let (scenario, span) = (two_hops(), (2000 * MS, 4000 * MS));
-        let seen = observed(&scenario, 7, &[span], span).unwrap();
+        let seen = observed(&scenario, 7, &[Passed { span, octets: 1500 }], span).unwrap();
         let crossed = SimWorld::undisturbed(&scenario, PathDirection::Forward, 7, span.0 + 2 * MS, span.1 + 2 * MS);
         let truth = scenario.truth(PathDirection::Forward).over(span.0, span.1).beside(&crossed);
         let truth = truth.available(1500).unwrap().as_f64();
         assert!((seen.available_bps - truth).abs() < 10.0, "{seen:?} {truth}");
-        assert_eq!(observed(&scenario, 7, &[span], (3000 * MS, 4000 * MS)), None);
+        assert_eq!(observed(&scenario, 7, &[Passed { span, octets: 1500 }], (3000 * MS, 4000 * MS)), None);
     }
 
     /// 30 Mbit/s in packets of 12 000 bits; of two sizes, half of the packets each, 4000 and 12 000
@@ -222,6 +243,7 @@ mod tests {
         let later = Duration::from_nanos(world.true_time());
         assert!(later >= began + 54 * MS);
         let Ok(_) = world.send(Probe::Train(train));
-        assert_eq!(world.trains(), [(began, began + 4 * MS), (later, later + 4 * MS)]);
+        let passed = |from| Passed { span: (from, from + 4 * MS), octets: 7500 };
+        assert_eq!(world.trains(), [passed(began), passed(later)]);
     }
 }
