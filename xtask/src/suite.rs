@@ -12,7 +12,7 @@ mod tally;
 use anyhow::{Context, Result, anyhow, bail};
 
 use crate::provenance::Provenance;
-use crate::shell::{root, say, shown, watched};
+use crate::shell::{now, root, say, shown, watched};
 use crate::{accuracy, fuzz, install, room, tidy};
 use classes::{Class, Ignored};
 use tally::Tally;
@@ -71,6 +71,7 @@ pub(crate) fn judge(args: &[String]) -> Result<bool> {
     let mut tally = Tally::default();
     let not_installed = install::install()?;
     let programs = programs::built()?;
+    let began = now();
     let made = Provenance::begins(&format!("cargo xtask judge {}", args.join(" ")));
     let (able, accounts) = calibration::keeps_time(PROGRAM)?;
     tally.step("calibration of the bare path", able);
@@ -82,7 +83,7 @@ pub(crate) fn judge(args: &[String]) -> Result<bool> {
     }
     let mut all = Vec::new();
     of_class(&mut tally, ("judge", Class::Judge), &not_installed, |names| {
-        let (fine, output, said) = judged::run(&programs, names)?;
+        let (fine, output, said) = judged::run(&programs, names, began)?;
         all = said;
         Ok((fine, output))
     })?;
@@ -138,6 +139,7 @@ fn of_class(
     }
     let names: Vec<&str> = able.iter().map(|test| test.name.as_str()).collect();
     let (fine, output) = run(&names)?;
-    tally.tests(name, fine, &output, Some(u64::try_from(able.len())?));
+    let begun = u64::try_from(able.len())? - judged::not_begun(&output);
+    tally.tests(name, fine, &output, Some(begun));
     Ok(())
 }

@@ -1,6 +1,7 @@
 //! The page of a run against the real clock: each test, what of it counted, and how long it took.
 
 use std::fmt::Write as _;
+use std::time::{Duration, Instant};
 
 use anyhow::Result;
 
@@ -9,11 +10,26 @@ use super::tally::{Cases, NOT_JUDGED};
 use crate::provenance::Provenance;
 use crate::shell::{now, say, watch};
 
+/// What a run takes at most.
+const MOST: Duration = Duration::from_secs(25 * 60);
+
+/// Tests that wait for minutes, and for how many: begun last, so that the others are judged in any
+/// case.
+const LONG: [(&str, u64); 2] =
+    [("a_new_user_sees_the_path_and_hears_what_became_of_it", 5), ("what_limited_a_transfer_between_kernels", 10)];
+
+/// The minutes of the others at most.
+const USUAL: u64 = 2;
+
+/// Why a test did not begin.
+const NO_TIME: &str = "no time was left for it in 25 minutes";
+
 /// What one test said.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Judged {
     path: String,
-    passed: bool,
+    /// `None` if it did not begin.
+    passed: Option<bool>,
     cases: Cases,
     /// Why cases were left out, as the test says it.
     left_out: Vec<String>,
@@ -21,22 +37,44 @@ pub(super) struct Judged {
 }
 
 /// Runs the ignored tests of these names, each by itself, with its output shown as it comes;
-/// whether all went well, their output, and what each said.
-pub(super) fn run(programs: &[Program], names: &[&str]) -> Result<(bool, String, Vec<Judged>)> {
+/// whether all went well, their output, and what each said. A test for which too little is left
+/// of [`MOST`] since `began` is not begun, and is told.
+pub(super) fn run(programs: &[Program], names: &[&str], began: Instant) -> Result<(bool, String, Vec<Judged>)> {
     let (mut fine, mut output, mut all) = (true, String::new(), Vec::new());
-    for program in programs {
-        let wanted = |path: &String| path.rsplit("::").next().is_some_and(|name| names.contains(&name));
-        for path in program.listed()?.into_iter().filter(wanted) {
-            let began = now();
-            let (passed, said) = watch(program.ignored(&[&path]).arg("--exact"))?;
-            let seconds = began.elapsed().as_secs();
-            say(&format!("{path}: {seconds} s\n"));
-            fine &= passed;
-            all.push(Judged { left_out: reasons(&said), cases: Cases::of(&said), path, passed, seconds });
-            output.push_str(&said);
-        }
+    for (program, path) in in_order(programs, names)? {
+        let (at, left) = (now(), MOST.saturating_sub(began.elapsed()));
+        let ran = if left >= takes(&path) { Some(watch(program.ignored(&[&path]).arg("--exact"))?) } else { None };
+        let seconds = at.elapsed().as_secs();
+        let said = ran.as_ref().map_or_else(|| format!("\n{NOT_JUDGED}{path}: {NO_TIME}\n"), |(_, said)| said.clone());
+        say(&if ran.is_some() { format!("{path}: {seconds} s\n") } else { said.clone() });
+        let passed = ran.map(|(passed, _)| passed);
+        fine &= passed.unwrap_or(true);
+        output.push_str(&said);
+        all.push(Judged { left_out: reasons(&said), cases: Cases::of(&said), path, passed, seconds });
     }
     Ok((fine, output, all))
+}
+
+/// The tests of these names, those that wait for minutes last.
+fn in_order<'a>(programs: &'a [Program], names: &[&str]) -> Result<Vec<(&'a Program, String)>> {
+    let mut all = Vec::new();
+    for program in programs {
+        let wanted = |path: &String| path.rsplit("::").next().is_some_and(|name| names.contains(&name));
+        all.extend(program.listed()?.into_iter().filter(wanted).map(|path| (program, path)));
+    }
+    all.sort_by_key(|(_, path)| takes(path));
+    Ok(all)
+}
+
+/// What a test takes at most.
+fn takes(path: &str) -> Duration {
+    let minutes = LONG.iter().find(|(name, _)| path.ends_with(name)).map_or(USUAL, |(_, minutes)| *minutes);
+    Duration::from_secs(60 * minutes)
+}
+
+/// How many tests did not begin, by what [`run`] put out.
+pub(super) fn not_begun(output: &str) -> u64 {
+    output.lines().filter(|line| line.starts_with(NOT_JUDGED) && line.ends_with(NO_TIME)).count() as u64
 }
 
 /// What stands behind the mark of a case that did not count.
@@ -49,12 +87,13 @@ fn reasons(said: &str) -> Vec<String> {
 pub(super) fn page(made: &Provenance, calibration: &[String], all: &[Judged]) -> String {
     let counted: u64 = all.iter().map(|one| one.cases.counted).sum();
     let left_out: u64 = all.iter().map(|one| one.cases.left_out).sum();
-    let failed = all.iter().filter(|one| !one.passed).count();
+    let failed = all.iter().filter(|one| one.passed == Some(false)).count();
+    let seconds: u64 = all.iter().map(|one| one.seconds).sum();
     let mut out = format!("# What was judged against the real clock\n\n{}\n", made.lines());
     let _ = write!(
         out,
         "Accuracy, pacing and shapers between real kernels. A case counts if the path that was played kept time under it; what\n\
-         an estimator said never decides whether it counts. **{counted} of {} cases counted; {failed} of {} tests failed.**\n\n\
+         an estimator said never decides whether it counts. **{counted} of {} cases counted; {failed} of {} tests failed; {seconds} s.**\n\n\
          ## The bare path\n\n",
         counted + left_out,
         all.len()
@@ -64,7 +103,11 @@ pub(super) fn page(made: &Provenance, calibration: &[String], all: &[Judged]) ->
     }
     out.push_str("\n## Tests\n\n| test | cases that counted | left out | verdict | seconds |\n|---|--:|--:|---|--:|\n");
     for one in all {
-        let verdict = if one.passed { "passed" } else { "FAILED" };
+        let verdict = match one.passed {
+            Some(true) => "passed",
+            Some(false) => "FAILED",
+            None => "not begun",
+        };
         let (path, cases) = (&one.path, &one.cases);
         let _ = writeln!(out, "| `{path}` | {} | {} | {verdict} | {} |", cases.counted, cases.left_out, one.seconds);
     }
@@ -80,7 +123,7 @@ pub(super) fn page(made: &Provenance, calibration: &[String], all: &[Judged]) ->
 
 #[cfg(test)]
 mod tests {
-    use super::{Judged, page, reasons};
+    use super::{Judged, MOST, NO_TIME, NOT_JUDGED, not_begun, page, reasons, takes};
     use crate::provenance::Provenance;
     use crate::suite::tally::Cases;
 
@@ -91,14 +134,23 @@ mod tests {
         assert_eq!(reasons(said), ["2: the path was late"]);
         let one = Judged {
             path: "a::b".to_owned(),
-            passed: true,
+            passed: Some(true),
             cases: Cases::of(said),
             left_out: reasons(said),
             seconds: 7,
         };
         let text = page(&Provenance::begins("c"), &["late by 1 us".to_owned()], &[one]);
-        assert!(text.contains("**1 of 2 cases counted; 0 of 1 tests failed.**"), "{text}");
+        assert!(text.contains("**1 of 2 cases counted; 0 of 1 tests failed; 7 s.**"), "{text}");
         assert!(text.contains("| `a::b` | 1 | 1 | passed | 7 |"), "{text}");
         assert!(text.contains("- late by 1 us\n") && text.ends_with("- 2: the path was late\n"), "{text}");
+    }
+
+    #[test]
+    fn what_waits_for_minutes_begins_last_and_only_if_it_can_end_in_time() {
+        let long = "real_time::limits::what_limited_a_transfer_between_kernels";
+        assert!(takes(long) > takes("a::what_is_short") && takes(long) < MOST);
+        let said = format!("JUDGED: one\n\n{NOT_JUDGED}{long}: {NO_TIME}\n");
+        assert_eq!(not_begun(&said), 1);
+        assert_eq!((Cases::of(&said).left_out, reasons(&said).len()), (1, 1));
     }
 }

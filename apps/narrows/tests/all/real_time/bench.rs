@@ -1,6 +1,7 @@
 //! What all tests share.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use narrows_lab::{RealTimePath, Side, StartOptions};
 use narrows_net::client::{ConnectOptions, SocketWorld};
@@ -40,11 +41,19 @@ pub(crate) fn connected<R: Send>(path: &RealTimePath, measure: impl FnOnce(&mut 
     path.host(Side::Sender).run(inside).unwrap()
 }
 
+/// No further measurement of a case begins so long after the first: what takes minutes is measured
+/// once.
+const LATEST: Duration = Duration::from_secs(60);
+
 /// Measures until the timing was valid, at most five times, and says whether it ever was. What was
 /// found is not looked at: that an estimator is inconclusive is a result.
+#[expect(clippy::disallowed_methods, reason = "measurements take real time")]
 pub(crate) fn in_time<T>(case: &str, mut measure: impl FnMut() -> (T, Result<(), String>)) -> Option<T> {
-    let mut last = String::new();
+    let (began, mut last) = (Instant::now(), String::new());
     for attempt in 1..=5 {
+        if began.elapsed() > LATEST {
+            break;
+        }
         let (found, timing) = measure();
         match timing {
             Ok(()) => {
