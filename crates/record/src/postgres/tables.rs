@@ -26,7 +26,9 @@ impl Tables for Record {
         let names = keys.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
         let marks = keys.iter().zip(1..).map(|((_, kind), at)| from_text(*kind, &format!("${at}"))).collect::<Vec<_>>();
         let beyond = if after.is_empty() { String::new() } else { format!("where ({names}) > ({})", marks.join(", ")) };
-        let sql = format!("select {} from {} {beyond} order by {names} limit {most}", as_text(table), table.name);
+        // Without its table a name means the column of the answer, which is text: "9" after "10".
+        let order = keys.iter().map(|(name, _)| format!("{}.{name}", table.name)).collect::<Vec<_>>().join(", ");
+        let sql = format!("select {} from {} {beyond} order by {order} limit {most}", as_text(table), table.name);
         let given: Vec<&(dyn ToSql + Sync)> = after.iter().map(|text| text as &(dyn ToSql + Sync)).collect();
         ask!(self, client => async { Ok::<_, Failed>(rows(&query(&client, &sql, &given).await?, table)) })
     }
