@@ -8,6 +8,7 @@ use narrows_fleet::message::{Answer, Order, Plan, Signed};
 use serde::de::DeserializeOwned;
 use uuid::Uuid;
 
+use crate::declined::Accepted;
 use crate::plan::{self, Refusal};
 use crate::shared::Shared;
 
@@ -65,9 +66,9 @@ async fn read_plan(shared: &Shared) {
 pub(crate) fn recall_plan(shared: &Shared) {
     let recalled = shared.works("plan file", shared.state.plan()).flatten();
     if let Some(signed) = recalled
-        && let Ok(plan) = plan::plan(&signed, &shared.joined, &shared.limits, 0, shared.now_ms())
+        && let Ok(accepted) = plan::plan(&signed, &shared.joined, &shared.limits, 0, shared.now_ms())
     {
-        shared.plan.send_replace(Some(Arc::new(plan)));
+        go_by(shared, accepted);
     }
 }
 
@@ -76,10 +77,11 @@ fn take_plan(shared: &Shared, payload: &[u8], live: bool) {
     let last = shared.plan.borrow().as_ref().map_or(0, |plan| plan.serial);
     let signed = parse::<Signed>(payload);
     let accepted = signed.and_then(|signed| {
-        let plan = plan::plan(&signed, &shared.joined, &shared.limits, last, shared.now_ms())?;
-        Ok((signed, plan))
+        let accepted = plan::plan(&signed, &shared.joined, &shared.limits, last, shared.now_ms())?;
+        Ok((signed, accepted))
     });
-    let Some((signed, plan)) = shared.works("plan", accepted) else { return };
+    let Some((signed, accepted)) = shared.works("plan", accepted) else { return };
+    let plan = &accepted.plan;
     if live {
         shared.about().time.heard(plan.made_ms, &*shared.clock);
     }
@@ -88,10 +90,19 @@ fn take_plan(shared: &Shared, payload: &[u8], live: bool) {
         // Without its file the plan is read from the bus again after a restart.
         shared.works("plan file", shared.state.keep_plan(&signed));
         tracing::info!(serial = plan.serial, peers = plan.peers.len(), "a new plan");
-        shared.plan.send_replace(Some(Arc::new(plan)));
+        go_by(shared, accepted);
         // To name its serial acknowledges it.
         shared.changed.notify_one();
     }
+}
+
+/// From now on this plan counts.
+fn go_by(shared: &Shared, Accepted { plan, declined }: Accepted) {
+    for what in &declined {
+        tracing::warn!(serial = plan.serial, "left out of the plan: {what}");
+    }
+    shared.about().declined = declined;
+    shared.plan.send_replace(Some(Arc::new(plan)));
 }
 
 fn take_order(shared: &Shared, payload: &[u8]) {

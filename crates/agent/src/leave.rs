@@ -31,6 +31,7 @@ pub async fn leave(state: &State, membership: &Membership, bus: &dyn Bus, versio
         order: None,
         orders: Vec::new(),
         leaving: true,
+        declined: Vec::new(),
         faults: Vec::new(),
     };
     let mut condition = bus.condition();

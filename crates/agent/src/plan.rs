@@ -1,7 +1,8 @@
 //! Whether a plan or an order of the hub is carried out.
 //!
 //! Both are signed with Ed25519 over their very octets. An agent refuses what is not from its hub,
-//! not for it, not newer than what it has, too old, or beyond what its owner allows.
+//! not for it, not newer than what it has, or too old. What its owner does not allow is refused of
+//! an order, and left out of a plan (`declined`).
 
 use narrows_bus::verifies;
 use narrows_fleet::config::loads;
@@ -11,6 +12,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use crate::command::{checked, is_known};
+use crate::declined::{Accepted, allowed};
 use crate::limits::Limits;
 use narrows_units::hex;
 
@@ -44,14 +46,14 @@ pub enum Refusal {
     /// It has expired.
     #[error("it has expired")]
     Expired,
-    /// The owner of the host does not allow it.
+    /// The owner of the host does not allow it; of an order alone.
     #[error("{0}")]
     Limits(String),
 }
 
-/// The plan in a signed message, if it is one for this agent. `last` is the serial of the plan that
-/// it has; that plan itself is accepted again.
-pub fn plan(signed: &Signed, joined: &Joined, limits: &Limits, last: u64, now_ms: i64) -> Result<Plan, Refusal> {
+/// The plan in a signed message, if it is one for this agent, as far as the owner of the host
+/// allows it. `last` is the serial of the plan that it has; that plan itself is accepted again.
+pub fn plan(signed: &Signed, joined: &Joined, limits: &Limits, last: u64, now_ms: i64) -> Result<Accepted, Refusal> {
     let plan: Plan = open(signed, joined, Plan::SCHEMA)?;
     of_us(&plan.tenant, &plan.agent, joined)?;
     if plan.serial < last {
@@ -63,8 +65,8 @@ pub fn plan(signed: &Signed, joined: &Joined, limits: &Limits, last: u64, now_ms
     if plan.peer_at(plan.place).is_none_or(|peer| peer.name != plan.agent) {
         return Err(Refusal::Malformed("its place among the peers is another agent's".to_owned()));
     }
-    within(&plan, limits).map_err(Refusal::Limits)?;
-    Ok(plan)
+    runs_here(&plan).map_err(Refusal::Malformed)?;
+    Ok(allowed(plan, limits))
 }
 
 /// The order in a signed message, if it is one for this agent. Whether it came before, the spool
@@ -136,9 +138,11 @@ fn leased(command: &[String], agent: &Name, target: &Name, keys: &[Key]) -> Resu
     }
 }
 
-/// Runs of a kind that this version does not know are left to the work, which skips them: the rest
-/// of a newer hub's plan is as good as before.
-fn within(plan: &Plan, limits: &Limits) -> Result<(), String> {
+/// Whether all that the plan asks for is fit for an agent, whatever its owner allows. Runs of a
+/// kind that this version does not know are left to the work, which skips them: the rest of a newer
+/// hub's plan is as good as before.
+fn runs_here(plan: &Plan) -> Result<(), String> {
+    let anybody = Limits::default();
     let light = |words: &Vec<String>| {
         if !is_known(words) {
             return Ok(());
@@ -147,26 +151,13 @@ fn within(plan: &Plan, limits: &Limits) -> Result<(), String> {
         if loads(words) == Some(true) {
             return Err(format!("{kind} loads, and belongs into the timetable"));
         }
-        checked(words, limits).map(|_| ())
+        checked(words, &anybody).map(|_| ())
     };
     plan.mesh.iter().try_for_each(light)?;
     plan.directed.iter().map(|directed| &directed.command).try_for_each(light)?;
     for run in plan.runs.iter().filter(|run| is_known(&run.command)) {
-        checked(&run.command, limits)?;
+        checked(&run.command, &anybody)?;
         leased(&run.command, &plan.agent, &run.target, &run.keys).map_err(|refusal| refusal.to_string())?;
-    }
-    let mesh = plan.peers.iter().map(|peer| &peer.name).filter(|name| **name != plan.agent);
-    let directed = plan.directed.iter().map(|directed| &directed.target);
-    let mut targets = mesh.chain(directed).chain(plan.runs.iter().map(|run| &run.target));
-    if let Some(target) = targets.find(|target| !limits.target(target)) {
-        return Err(format!("the owner of this host allows no runs towards {target}"));
-    }
-    let octets: u128 = plan.runs.iter().map(|run| u128::from(run.octets)).sum();
-    let a_day = octets * u128::from(DAY_MS) / u128::from(plan.length_ms.max(1));
-    if limits.octets_per_day.is_some_and(|most| a_day > u128::from(most.count())) {
-        return Err(format!("its loading runs cost {a_day} octets a day, more than the owner of this host allows"));
     }
     Ok(())
 }
-
-const DAY_MS: u64 = 86_400_000;

@@ -55,6 +55,8 @@ pub(crate) struct About {
     pub(crate) running: Option<Uuid>,
     /// The order that it belongs to.
     pub(crate) order: Option<Uuid>,
+    /// What the owner of the host left out of the plan.
+    pub(crate) declined: Vec<String>,
     /// What is wrong, by whose business it is.
     pub(crate) faults: BTreeMap<&'static str, String>,
 }

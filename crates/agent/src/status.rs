@@ -68,6 +68,7 @@ fn now(shared: &Shared) -> Status {
         order: about.order,
         orders: about.reports.clone(),
         leaving: false,
+        declined: about.declined.clone(),
         faults: about.faults.iter().map(|(what, why)| format!("{what}: {why}")).collect(),
     }
 }

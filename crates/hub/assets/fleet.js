@@ -55,6 +55,7 @@ function roster(all, revoked) {
     h("h1", {}, `${plural(members, "agent")}: ${list(states)}`),
     count("joined") > 0 && h("p", { class: "note" }, "A host that joined stays silent until its agent runs. Type there: ", h("code", {}, "narrows agent run"), ", or ", h("code", {}, "systemctl enable --now narrows-agent"), "."),
     ...rows.flatMap((row) => row.faults.map((fault) => h("p", { class: "note bad" }, h("strong", {}, `${row.name}: `), commands(fault)))),
+    ...rows.flatMap((row) => (row.declined ?? []).map((what) => h("p", { class: "note" }, h("strong", {}, `${row.name}: `), "left out of its plan: ", what))),
     table("Agents", [
       ["agent", (row) => [h("b", {}, row.name), row.site && h("div", { class: "soft small" }, row.site), h("div", { class: "soft small" }, Object.entries(row.labels).map(([key, value]) => `${key}=${value}`).join(", "))]],
       ["state", (row) => [h("span", { class: `badge ${STATES[stateOf(row)]?.[0] ?? "mark"}` }, STATES[stateOf(row)]?.[1] ?? row.state), h("div", { class: "soft small" }, row.heard_ms === null ? "not heard yet" : `heard ${ago(row.heard_ms, all.now_ms)}`)]],

@@ -165,7 +165,8 @@ fn table(status: &Status) -> String {
     let spool = format!("{} results, {} octets, {} lost", status.spool_runs, status.spool_octets, status.spool_lost);
     let faults = if status.faults.is_empty() { "none".to_owned() } else { status.faults.join("\n         ") };
     let running = status.running.map_or_else(|| "nothing now".to_owned(), |run| run.to_string());
-    let plan = status.plan_serial;
+    let declined = status.declined.iter().map(|what| format!("\n         without: {what}"));
+    let plan = status.plan_serial.to_string() + &declined.collect::<String>();
     format!("plan     {plan}\nruns     {running}\nspool    {spool}\nclock    {clock}\nfaults   {faults}\n")
 }
 

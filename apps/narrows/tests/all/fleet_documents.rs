@@ -135,6 +135,7 @@ fn messages_of_a_fleet_are_kept() {
         running: Some(ID),
         order: Some(ID),
         orders: vec![(ID, "begun".to_owned())],
+        declined: vec!["the owner of this host allows no runs towards lon-1".to_owned()],
         faults: vec!["plan 2 was refused: it is another agent's".to_owned()],
         leaving: false,
     };

@@ -51,6 +51,9 @@ pub struct Status {
     /// It leaves the fleet: its last status.
     #[serde(default, skip_serializing_if = "is_false")]
     pub leaving: bool,
+    /// What its owner does not allow of the plan that it goes by, in words. It does the rest.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub declined: Vec<String>,
     /// What is wrong with it, in words: a plan that was refused, a server that does not listen.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub faults: Vec<String>,

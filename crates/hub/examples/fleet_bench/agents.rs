@@ -146,6 +146,7 @@ impl Agent {
             order: None,
             orders: Vec::new(),
             leaving: false,
+            declined: Vec::new(),
             faults: Vec::new(),
         };
         // The hub may be stopped; the next one says the same.

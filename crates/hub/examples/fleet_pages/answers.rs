@@ -54,18 +54,18 @@ impl Fleet {
                     "clock: 1 h 2 s ahead of the hub's; runs go by the hub's time. Set it right: `timedatectl`, or \
                      `chronyc tracking`, tells where it comes from. If many agents say this, it is the hub's clock",
                 ],
-                9 => vec!["plan 41 refused: its rate is above the owner's limit of 500 Mbit/s"],
                 _ => vec![],
             };
             json!({
                 "name": name, "site": self.sites[self.site_of(n)], "address": format!("198.51.100.{}:8620", n + 1),
                 "labels": { "role": if n % 4 == 0 { "core" } else { "edge" } }, "state": state,
                 "joined_ms": NOW - 30 * 24 * HOUR + n as i64 * MINUTE, "heard_ms": (!self.idle()).then_some(NOW - heard), "version": "0.1.0",
-                "plan_serial": if n == 9 { 40 } else { 41 }, "plan_current": n != 9, "clock_synchronised": n != 5,
+                "plan_serial": 41, "plan_current": true, "clock_synchronised": n != 5,
                 "clock_error_ms": if n == 5 { 2300 } else { 1 }, "clock_ahead_ms": if n == 5 { 3_602_140 } else { 1 }, "spool_runs": if n == 7 { 318 } else { n % 2 },
                 "spool_octets": if n == 7 { 912_000 } else { 2800 * (n % 2) }, "spool_lost": 0, "leases_lost": n % 3,
                 "running": (n % 5 == 1).then(|| run_id(n, 0, 0)),
                 "kinds": ["rtt", "available", "capacity", "throughput", "hops"], "faults": faults,
+                "declined": if n == 9 { vec!["the owner of this host allows no runs towards ams-4"] } else { vec![] },
             })
         };
         self.hosts().into_iter().enumerate().map(agent).collect()

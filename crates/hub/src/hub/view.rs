@@ -47,6 +47,8 @@ pub(crate) struct AgentRow {
     #[cfg_attr(test, schema(value_type = Option<String>))]
     running: Option<uuid::Uuid>,
     kinds: Vec<String>,
+    /// What its owner does not allow of its plan; it does the rest.
+    declined: Vec<String>,
     faults: Vec<String>,
 }
 
@@ -74,6 +76,7 @@ impl Hub {
             leases_lost: status.map_or(0, |status| status.leases_lost),
             running: status.and_then(|status| status.running),
             kinds: status.map(|status| status.kinds.clone()).unwrap_or_default(),
+            declined: status.map(|status| status.declined.clone()).unwrap_or_default(),
             faults: status.map(|status| status.faults.clone()).unwrap_or_default(),
         }
     }

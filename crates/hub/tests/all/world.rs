@@ -253,6 +253,7 @@ impl Agent {
             order: None,
             orders: Vec::new(),
             leaving: false,
+            declined: Vec::new(),
             faults: Vec::new(),
         }
     }

@@ -50,6 +50,9 @@ fn text(document: &Value) -> String {
         for fault in agent["faults"].as_array().into_iter().flatten() {
             let _ = writeln!(text, "  {}", word(fault));
         }
+        for what in agent["declined"].as_array().into_iter().flatten() {
+            let _ = writeln!(text, "  left out of its plan: {}", word(what));
+        }
     }
     let (serial, plans) = (&document["plan_serial"], &document["plans"]);
     let _ = writeln!(

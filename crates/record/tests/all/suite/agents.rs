@@ -25,6 +25,7 @@ fn status(agent: &str) -> Status {
         running: None,
         order: None,
         orders: Vec::new(),
+        declined: Vec::new(),
         faults: vec!["its disk is full\0".to_owned()],
         leaving: false,
     }
