@@ -29,6 +29,9 @@ pub enum Error {
     /// Another run has a key of this reservation at this time.
     #[error("{} is reserved already at this time", .0.key)]
     Reserved(Box<Reservation>),
+    /// Nobody can read on after this number without a gap.
+    #[error("nothing can be read on from this cursor: {0}; begin anew with a time")]
+    Cursor(String),
     /// There is no such thing.
     #[error("there is no such thing")]
     NotFound,

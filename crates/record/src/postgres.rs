@@ -41,6 +41,7 @@ macro_rules! ask {
 
 mod agents;
 mod alerts;
+mod arrivals;
 mod connect;
 mod ingest;
 mod migrate;
@@ -69,8 +70,8 @@ use self::migrate::{Alone, alone};
 use crate::error::{Error, Result};
 use crate::fit::{DAY, Fit, clean, time_of};
 use crate::rows::{
-    Agent, AgentState, Audit, GivenOrder, Ingested, Latest, NewAgent, NewNotice, OrderState, Point, Range, Reservation,
-    RouteSeen, RunFilter, RunRow, SiteValue, Token, WaitingNotice,
+    Agent, AgentState, ArrivalFilter, Arrivals, Audit, GivenOrder, Ingested, Latest, NewAgent, NewNotice, OrderState,
+    Point, Range, Reservation, RouteSeen, RunFilter, RunRow, SiteValue, Token, WaitingNotice,
 };
 use crate::tables::{HALF_MOVED, MOVING};
 
@@ -180,6 +181,14 @@ impl crate::Record for Record {
 
     async fn runs(&self, filter: &RunFilter) -> Result<Vec<RunRow>> {
         ask!(self, client => questions::runs(&client, filter))
+    }
+
+    async fn runs_after(&self, filter: &ArrivalFilter) -> Result<Arrivals> {
+        ask!(self, client => arrivals::after(&client, filter))
+    }
+
+    async fn newest_arrival(&self) -> Result<u64> {
+        Ok(crate::codes::unsigned(ask!(self, client => arrivals::newest(&client))?))
     }
 
     async fn run(&self, id: Uuid) -> Result<Run> {

@@ -12,8 +12,8 @@ use uuid::Uuid;
 use crate::error::{Error, Result};
 use crate::fit::DAY;
 use crate::rows::{
-    Agent, AgentState, Audit, GivenOrder, Ingested, Latest, NewAgent, NewNotice, OrderState, Point, Range, Reservation,
-    RouteSeen, RunFilter, RunRow, SiteValue, Token, WaitingNotice,
+    Agent, AgentState, ArrivalFilter, Arrivals, Audit, GivenOrder, Ingested, Latest, NewAgent, NewNotice, OrderState,
+    Point, Range, Reservation, RouteSeen, RunFilter, RunRow, SiteValue, Token, WaitingNotice,
 };
 
 /// What the hub keeps. Every call is one transaction, but [`Record::roll_up`] and
@@ -65,6 +65,14 @@ pub trait Record: Send + Sync {
 
     /// Runs by the time in their id, the newest first.
     async fn runs(&self, filter: &RunFilter) -> Result<Vec<RunRow>>;
+
+    /// Runs in the order in which they were kept, the oldest first, whenever they ran: what an agent
+    /// sends days late comes last. [`crate::Error::Cursor`]: what follows that number is not known.
+    async fn runs_after(&self, filter: &ArrivalFilter) -> Result<Arrivals>;
+
+    /// The number of the run that was kept last. All runs up to this one are there, and no later
+    /// one has a lower number.
+    async fn newest_arrival(&self) -> Result<u64>;
 
     /// One run whole, with its values, routes and evidence.
     async fn run(&self, id: Uuid) -> Result<Run>;
@@ -161,7 +169,7 @@ pub trait Record: Send + Sync {
     async fn roll_up(&self) -> Result<u64>;
 
     /// Removes whole days that are too old, and returns how many runs that were: evidence after 30
-    /// days, values and runs after 400; reservations, orders, tokens, silences, notices and
+    /// days, values and runs after 400; reservations, orders, the order in which runs were kept, tokens, silences, notices and
     /// what was refused after 35. Sums of hours, newest values and the audit stay.
     async fn retain(&self, now_ms: i64) -> Result<u64>;
 }
@@ -180,6 +188,21 @@ pub(crate) const RUN_DAYS: i64 = 400;
 pub(crate) const OTHER_DAYS: i64 = 35;
 /// A newest route is looked for this far from now.
 pub(crate) const REACH: i64 = OTHER_DAYS * DAY;
+
+/// Among the counters: the number of the run that was kept last.
+pub(crate) const ARRIVALS: &str = "arrival";
+
+/// The number after which somebody reads on, if all that follows it is known.
+pub(crate) fn cursor(after: u64, oldest: Option<i64>, newest: i64) -> Result<i64> {
+    let after = i64::try_from(after).unwrap_or(i64::MAX);
+    if after > newest {
+        return Err(Error::Cursor("this record never gave it".to_owned()));
+    }
+    if after < newest && oldest.is_none_or(|oldest| after + 1 < oldest) {
+        return Err(Error::Cursor("the order of what followed it is kept for 35 days".to_owned()));
+    }
+    Ok(after)
+}
 
 /// The begin of the day that was so many days before now: whole days are removed at once.
 pub(crate) fn day_before(now_ms: i64, days: i64) -> i64 {
@@ -210,6 +233,14 @@ pub(crate) fn setting_text(text: &str) -> Result<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_cursor_is_good_as_long_as_all_after_it_is_known() {
+        let is_good = |after, oldest, newest| cursor(after, oldest, newest).is_ok();
+        assert!(is_good(0, None, 0) && is_good(0, Some(1), 9) && is_good(9, Some(1), 9) && is_good(9, None, 9));
+        assert!(!is_good(10, Some(1), 9) && !is_good(1, None, 0) && !is_good(u64::MAX, Some(1), 9));
+        assert!(is_good(3, Some(4), 9) && !is_good(2, Some(4), 9) && !is_good(0, None, 9));
+    }
 
     #[test]
     fn a_name_that_is_taken_gets_a_number() {

@@ -175,6 +175,40 @@ pub struct RunFilter {
     pub limit: usize,
 }
 
+/// Which runs are asked for in the order in which they were kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ArrivalFilter {
+    /// By which agent.
+    pub agent: Option<Name>,
+    /// Towards whom.
+    pub target: Option<Name>,
+    /// Of which kind.
+    pub kind: Option<String>,
+    /// Those after this number.
+    pub after: u64,
+    /// At most so many, the oldest first.
+    pub limit: usize,
+}
+
+/// Runs in the order in which they were kept.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Arrivals {
+    /// The runs.
+    pub runs: Vec<RunRow>,
+    /// The number after which to read on.
+    pub after: u64,
+}
+
+impl Arrivals {
+    /// A page, and where the next one begins: a full one ends with its last run, and one that is
+    /// not full has all up to the newest, whether they were asked for or not.
+    pub(crate) fn page(rows: Vec<(RunRow, i64)>, limit: usize, newest: u64) -> Self {
+        let last = rows.last().filter(|_| rows.len() >= limit).map(|(_, number)| *number);
+        let after = last.map_or(newest, |number| u64::try_from(number).unwrap_or(newest));
+        Self { runs: rows.into_iter().map(|(row, _)| row).collect(), after }
+    }
+}
+
 /// A run without its values' evidence.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunRow {

@@ -6,6 +6,7 @@
 
 mod agents;
 mod alerts;
+mod arrivals;
 mod file;
 mod ingest;
 mod orders;
@@ -35,8 +36,8 @@ use self::threads::Threads;
 use crate::error::{Error, Result};
 use crate::fit::{Fit, clean, to_json};
 use crate::rows::{
-    Agent, AgentState, Audit, GivenOrder, Ingested, Latest, NewAgent, NewNotice, OrderState, Point, Range, Reservation,
-    RouteSeen, RunFilter, RunRow, SiteValue, Token, WaitingNotice,
+    Agent, AgentState, ArrivalFilter, Arrivals, Audit, GivenOrder, Ingested, Latest, NewAgent, NewNotice, OrderState,
+    Point, Range, Reservation, RouteSeen, RunFilter, RunRow, SiteValue, Token, WaitingNotice,
 };
 use crate::tables::{HALF_MOVED, MOVING};
 
@@ -147,6 +148,15 @@ impl crate::Record for Record {
     async fn runs(&self, filter: &RunFilter) -> Result<Vec<RunRow>> {
         let filter = filter.clone();
         self.read(move |tables| questions::runs(tables, &filter)).await
+    }
+
+    async fn runs_after(&self, filter: &ArrivalFilter) -> Result<Arrivals> {
+        let filter = filter.clone();
+        self.read(move |tables| arrivals::after(tables, &filter)).await
+    }
+
+    async fn newest_arrival(&self) -> Result<u64> {
+        Ok(crate::codes::unsigned(self.read(arrivals::newest).await?))
     }
 
     async fn run(&self, id: Uuid) -> Result<Run> {

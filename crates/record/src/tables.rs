@@ -78,7 +78,7 @@ pub(crate) const OF_RUNS: [Table; 2] = [
 ];
 
 /// All others.
-pub(crate) const OTHERS: [Table; 17] = [
+pub(crate) const OTHERS: [Table; 18] = [
     Table {
         name: "agent",
         keys: 1,
@@ -165,6 +165,7 @@ pub(crate) const OTHERS: [Table; 17] = [
             ("said", Kind::Text),
         ],
     },
+    Table { name: "arrival", keys: 1, columns: &[("number", Kind::Int), ("run", Kind::Uuid), ("at_ms", Kind::Int)] },
     Table { name: "setting", keys: 1, columns: &[("name", Kind::Text), ("text", Kind::Text)] },
     Table { name: "counter", keys: 1, columns: &[("name", Kind::Text), ("value", Kind::Int)] },
     Table {

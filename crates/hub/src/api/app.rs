@@ -67,6 +67,7 @@ impl From<Error> for Problem {
             Error::Missing(_) | Error::Record(narrows_record::Error::NotFound) => StatusCode::NOT_FOUND,
             Error::Record(narrows_record::Error::Token) => StatusCode::FORBIDDEN,
             Error::Record(narrows_record::Error::Reserved(_)) => StatusCode::CONFLICT,
+            Error::Record(narrows_record::Error::Cursor(_)) => StatusCode::GONE,
             Error::State { .. } | Error::Record(_) | Error::Bus(_) | Error::Serve(_) | Error::Task(_) => {
                 StatusCode::SERVICE_UNAVAILABLE
             }

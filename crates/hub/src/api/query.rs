@@ -50,6 +50,16 @@ impl Asked {
         count.ok_or_else(|| Problem::bad_request(&format!("`{key}` is between 1 and {most}")))
     }
 
+    /// The cursor of an answer before; it stands in the place of times.
+    pub(crate) fn cursor(&self, key: &str) -> Result<Option<u64>, Problem> {
+        let Some(text) = self.text(key) else { return Ok(None) };
+        if self.text("since").or(self.text("until")).is_some() {
+            return Err(Problem::bad_request(&format!("`{key}` goes without `since` and `until`")));
+        }
+        let wrong = || Problem::bad_request(&format!("`{key}` is the number that an answer before gave"));
+        text.parse().map(Some).map_err(|_| wrong())
+    }
+
     /// `since` and `until`, the last day if nothing is said.
     pub(crate) fn range(&self) -> Result<Range, Problem> {
         let of = |key: &str, default: &str| {

@@ -247,6 +247,18 @@ async fn what_agents_find_is_in_the_matrix() {
     assert_eq!(run["values"][0]["value"], 1e8);
     let (_, runs) = served.ask("GET", "/api/v1/runs?kind=rtt&since=1h", json!({})).await;
     assert_eq!(runs["runs"][0]["exit"], "peer_failed");
+    // What comes later is after the cursor of this answer, whenever it ran.
+    assert_eq!(runs["after"], 2);
+    let mut late = agents[0].run(&name("b"), "available", Metric::AvailableIpCapacity, 90.0, now - 20 * 86_400_000);
+    late.octets = 7;
+    agents[0].publish(&late).await;
+    while !stored(&soon(kept.next()).await.unwrap()).has(3) {}
+    let (_, next) = served.ask("GET", "/api/v1/runs?after=2", json!({})).await;
+    assert_eq!((&next["runs"][0]["id"], &next["after"]), (&json!(late.id), &json!(3)), "{next}");
+    for (path, wanted) in [("after=9", 410), ("after=2&since=1h", 400), ("after=x", 400)] {
+        let (status, answer) = served.ask("GET", &format!("/api/v1/runs?{path}"), json!({})).await;
+        assert_eq!((status, &answer["status"]), (wanted, &json!(wanted)), "{path}");
+    }
     let (_, metrics) = served.text("GET", "/metrics", json!({})).await;
-    assert!(metrics.lines().any(|line| line == "narrows_hub_runs_total{outcome=\"done\"} 1"), "{metrics}");
+    assert!(metrics.lines().any(|line| line == "narrows_hub_runs_total{outcome=\"done\"} 2"), "{metrics}");
 }

@@ -137,6 +137,7 @@ async fn answers_fit_their_schemas() {
         "pairs?source=a&target=b",
         "series?source=a&target=b",
         "runs",
+        "runs?after=0",
         "links",
         "bottlenecks",
         "plan",

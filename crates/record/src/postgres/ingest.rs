@@ -10,6 +10,7 @@ use narrows_fleet::keys::Name;
 use narrows_fleet::message::Stored;
 use uuid::Uuid;
 
+use super::arrivals;
 use super::connect::{Work, execute, query};
 use crate::codes;
 use crate::error::Error;
@@ -41,7 +42,10 @@ pub(super) async fn ingest(tables: &Transaction<'_>, batch: &[Fit], now_ms: i64)
     newest_routes(tables, &fresh, &pairs, &routes, now_ms).await?;
     let count = |number: usize| u64::try_from(number).unwrap_or(u64::MAX);
     let (new, known) = (count(fresh.len()), count(batch.len() - fresh.len()));
-    Ok(Ingested { new, known, stored: stored(tables, &agents, batch).await? })
+    let stored = stored(tables, &agents, batch).await?;
+    // The last of its locks, and the one that all batches want: nobody waits for it for long.
+    arrivals::number(tables, &column(&fresh, |run| run.id), now_ms).await?;
+    Ok(Ingested { new, known, stored })
 }
 
 /// Numbers of all pairs of a batch. Looked for first: an insert that does nothing uses up a number.

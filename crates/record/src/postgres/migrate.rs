@@ -13,6 +13,7 @@ pub(crate) const STEPS: Steps = &[
     include_str!("../../schema/postgres/2.sql"),
     include_str!("../../schema/postgres/3.sql"),
     include_str!("../../schema/postgres/4.sql"),
+    include_str!("../../schema/postgres/5.sql"),
 ];
 
 /// Tables of which each day is a partition, in the order in which they are written.

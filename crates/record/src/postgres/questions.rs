@@ -49,7 +49,8 @@ fn newest(row: &Row) -> Result<Latest> {
     })
 }
 
-const RUN: &str = "select run.id, source, seq, target, kind, origin, order_id, began_ms, length_ms, exit, reason,
+pub(super) const RUN: &str =
+    "select run.id, source, seq, target, kind, origin, order_id, began_ms, length_ms, exit, reason,
     octets, flags, route_before, route_after";
 
 pub(super) async fn runs(on: &impl GenericClient, filter: &RunFilter) -> Work<Vec<RunRow>> {
@@ -83,7 +84,7 @@ pub(super) async fn runs(on: &impl GenericClient, filter: &RunFilter) -> Work<Ve
     Ok(query(on, &sql, &given).await?.iter().map(run_row).collect::<Result<_>>()?)
 }
 
-fn run_row(row: &Row) -> Result<RunRow> {
+pub(super) fn run_row(row: &Row) -> Result<RunRow> {
     Ok(RunRow {
         id: row.get(0),
         agent: codes::name(row.get(1))?,

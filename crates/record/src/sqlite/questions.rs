@@ -40,8 +40,10 @@ fn newest(row: &Row<'_>) -> Result<Latest> {
     })
 }
 
-const RUN: &str = "select run.id, source, seq, target, kind, origin, order_id, began_ms, length_ms, exit, reason,
-    octets, flags, route_before, route_after from run join pair on pair.id = run.pair";
+pub(super) const RUN: &str =
+    "select run.id, source, seq, target, kind, origin, order_id, began_ms, length_ms, exit, reason,
+    octets, flags, route_before, route_after";
+const FROM: &str = "from run join pair on pair.id = run.pair";
 
 pub(super) fn runs(tables: &Transaction<'_>, filter: &RunFilter) -> Result<Vec<RunRow>> {
     let (from, until) = (id_at(filter.range.since_ms), id_at(filter.range.until_ms));
@@ -51,7 +53,7 @@ pub(super) fn runs(tables: &Transaction<'_>, filter: &RunFilter) -> Result<Vec<R
         _ => "(?3 is null or source = ?3) and (?4 is null or target = ?4)",
     };
     let sql = format!(
-        "{RUN} where run.id >= ?1 and run.id < ?2 and {pair} and (?5 is null or kind = ?5) order by run.id desc limit ?6"
+        "{RUN} {FROM} where run.id >= ?1 and run.id < ?2 and {pair} and (?5 is null or kind = ?5) order by run.id desc limit ?6"
     );
     let asked = params![
         from.as_bytes(),
@@ -64,7 +66,7 @@ pub(super) fn runs(tables: &Transaction<'_>, filter: &RunFilter) -> Result<Vec<R
     tables.prepare_cached(&sql)?.query_and_then(asked, run_row)?.collect()
 }
 
-fn run_row(row: &Row<'_>) -> Result<RunRow> {
+pub(super) fn run_row(row: &Row<'_>) -> Result<RunRow> {
     Ok(RunRow {
         id: Uuid::from_bytes(row.get(0)?),
         agent: codes::name(&row.get::<_, String>(1)?)?,
@@ -82,7 +84,7 @@ fn run_row(row: &Row<'_>) -> Result<RunRow> {
 }
 
 pub(super) fn run(tables: &Transaction<'_>, id: Uuid) -> Result<Run> {
-    let mut one = tables.prepare_cached(&format!("{RUN} where run.id = ?1"))?;
+    let mut one = tables.prepare_cached(&format!("{RUN} {FROM} where run.id = ?1"))?;
     let read = |row: &Row<'_>| Ok((run_row(row), [row.get(13)?, row.get(14)?]));
     let (row, routes): (Result<RunRow>, [Option<i64>; 2]) = one.query_row([id.as_bytes()], read)?;
     let hops = |route: Option<i64>| match route {

@@ -2,6 +2,7 @@
 
 use rusqlite::{Connection, Transaction, params};
 
+use super::arrivals;
 use crate::error::Result;
 use crate::fit::id_at;
 use crate::record::{EVIDENCE_DAYS, OTHER_DAYS, RUN_DAYS, day_before};
@@ -27,6 +28,7 @@ pub(super) fn step(tables: &Transaction<'_>, now_ms: i64) -> Result<(u64, bool)>
     let before = day_before(now_ms, OTHER_DAYS);
     tables.execute("delete from reservation where end_ms < ?1", [before])?;
     tables.execute("delete from given_order where not_after_ms < ?1", [before])?;
+    arrivals::forget(tables, before)?;
     tables.execute("delete from token where not_after_ms < ?1", [before])?;
     tables.execute("delete from refused where at_ms < ?1", [before])?;
     tables.execute("delete from silence where ends_ms < ?1", [before])?;

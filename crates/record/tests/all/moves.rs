@@ -5,7 +5,9 @@ use std::path::Path;
 
 use narrows_fleet::alert::Silence;
 use narrows_fleet::message::{Direction, Exit, Run};
-use narrows_record::{AgentState, Error, NewNotice, OrderState, Record, RunFilter, backup, broken_at, move_to, open};
+use narrows_record::{
+    AgentState, ArrivalFilter, Error, NewNotice, OrderState, Record, RunFilter, backup, broken_at, move_to, open,
+};
 use narrows_units::Metric;
 
 use crate::common::{DAY, EVER, HOUR, NOON, agents, available, given, hops, name, reservation, token, value};
@@ -86,6 +88,9 @@ async fn same(a: &dyn Record, b: &dyn Record) {
             assert_eq!(series, b.series(&name("a"), &name("b"), metric, EVER, points).await.unwrap());
         }
     }
+    let arrived = ArrivalFilter { agent: None, target: None, kind: None, after: 0, limit: usize::MAX };
+    let arrived = (a.runs_after(&arrived).await.unwrap(), b.runs_after(&arrived).await.unwrap());
+    assert_eq!((arrived.0.runs.len(), &arrived.0), (1_201, &arrived.1));
     assert_eq!(a.routes(0).await, b.routes(0).await);
     assert_eq!(a.succeeded("available").await, b.succeeded("available").await);
     assert_eq!(a.reservations(0).await, b.reservations(0).await);

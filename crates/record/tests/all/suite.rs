@@ -2,6 +2,7 @@
 
 mod agents;
 mod alerts;
+mod arrivals;
 mod audit;
 mod many;
 mod orders;
@@ -41,7 +42,10 @@ pub(crate) fn cases() -> Vec<Case> {
         case("a batch is kept or not", |world| Box::pin(runs::all_or_nothing(world))),
         case("newest values are those that count", |world| Box::pin(runs::newest(world))),
         case("lists are filtered", |world| Box::pin(runs::lists(world))),
+        case("runs are read on in the order in which they were kept", |world| Box::pin(arrivals::order(world))),
+        case("a cursor that leaves a gap is refused", |world| Box::pin(arrivals::gaps(world))),
         case("wrong times change nothing", |world| Box::pin(runs::wrong_times(world))),
+        case("no run is missed while two clients send", |world| Box::pin(arrivals::concurrent(world))),
         case("two clients send at once", |world| Box::pin(many::concurrent(world))),
         case("sites have the median of their pairs", |world| Box::pin(many::sites(world))),
         case("sums are those of a recount", |world| Box::pin(series::recount(world))),
