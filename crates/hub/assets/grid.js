@@ -2,7 +2,7 @@
 // because each is one element whose look is a class.
 
 import { h } from "./kit.js";
-import { ago, brief, long, pairPath, range, said } from "./words.js";
+import { ago, brief, failing, long, pairPath, range, said } from "./words.js";
 import { shades } from "./shades.js";
 
 const MARKS = { at_least: "bound-low", at_most: "bound-high", inferred: "inferred", inconclusive: "hatched", failed: "crossed", value: "" };
@@ -14,7 +14,7 @@ const density = (columns) => (columns <= 12 ? "full" : columns <= 30 ? "brief" :
 export function words(cell, matrix) {
   if (!cell) return "unknown";
   const [interval, age] = [range(cell, matrix.unit), ago(cell.at_ms, matrix.now_ms)];
-  const parts = [said(cell, matrix.unit), interval, cell.state === "inferred" && "inferred", cell.pairs > 1 && `${cell.pairs} pairs`, age];
+  const parts = [said(cell, matrix.unit), interval, cell.state === "inferred" && "inferred", cell.pairs > 1 && `${cell.pairs} pairs`, age, failing(cell, matrix.now_ms)];
   return parts.filter(Boolean).join(", ");
 }
 
@@ -43,7 +43,7 @@ export function grid(matrix, { title, worse, shadeBy, look, opens }) {
   const dress = (element, n, self) => {
     const cell = cells[n];
     const shade = cell && state.of(cell);
-    const look = self ? "self" : cell ? `${MARKS[cell.state] ?? ""}${shade === null ? "" : ` c${shade}`}` : "unknown";
+    const look = self ? "self" : cell ? `${MARKS[cell.state] ?? ""}${cell.failing && cell.value !== null ? " failing" : ""}${shade === null ? "" : ` c${shade}`}` : "unknown";
     const text = self ? "the same" : words(cell, state.matrix);
     // Most cells stay as they are when news come.
     if (keys[n] === look + text) return;

@@ -1,7 +1,7 @@
 // The matrix: who reaches whom with how much.
 
 import { ask, h, table, time } from "./kit.js";
-import { ago, asked, capital, chooser, list, long, METRICS, named, number, pairLink, plural, range, runLink, said } from "./words.js";
+import { ago, asked, capital, chooser, failing, list, long, METRICS, named, number, pairLink, plural, range, runLink, said } from "./words.js";
 import { grid, words } from "./grid.js";
 import { joinBox } from "./join.js";
 
@@ -118,13 +118,15 @@ function about(source, target, cell, of) {
     cell ? `${cell.state === "inferred" ? "As of" : "Measured"} ${time(cell.at_ms)}, ${ago(cell.at_ms, of.now_ms)}` : "The mesh measures it in one of the next epochs",
     why && [why, cell.reason].filter(Boolean).join(cell.state === "inferred" ? " " : ": "),
     cell?.pairs && plural(cell.pairs, "pair"),
-  ].filter(Boolean).join(". "), ". ", cell?.run && runLink(cell.run, "Its result"))];
+    cell?.failing && capital(failing(cell, of.now_ms)) + (cell.value !== null && cell.failing.reason ? ` (${cell.failing.reason})` : ""),
+  ].filter(Boolean).join(". "), ". ", cell?.run && runLink(cell.run, "Its result"),
+    cell?.failing && cell.failing.run !== cell.run && [cell.run && " ", runLink(cell.failing.run, "The last run")])];
 }
 
 function sum(of, metric) {
   const all = of.sources.length * (of.sources.length - (of.by === "site" ? 0 : 1));
   const count = (...states) => of.cells.filter((cell) => states.includes(cell.state)).length;
-  const parts = [[count("value", "at_least", "at_most"), "measured"], [count("inferred"), "inferred"], [count("inconclusive"), "inconclusive"], [count("failed"), "failed"], [all - of.cells.length, "not known yet"]];
+  const parts = [[count("value", "at_least", "at_most"), "measured"], [count("inferred"), "inferred"], [count("inconclusive"), "inconclusive"], [count("failed"), "failed"], [of.cells.filter((cell) => cell.failing && cell.value !== null).length, "without a new value lately"], [all - of.cells.length, "not known yet"]];
   const counts = parts.filter(([n]) => n > 0).map(([n, word]) => `${n} ${word}`);
   const known = of.cells.filter((cell) => cell.state === "value").map((cell) => cell.value).sort((a, b) => a - b);
   if (known.length === 0) return `${plural(all, "pair")}: ${list(counts)}.${count("at_least", "at_most") ? "" : " The first values come within two minutes."}`;
@@ -144,7 +146,7 @@ function legend(steps, of, chosen) {
       h("li", {}, h("span", { class: `swatch c${shade}`, "aria-hidden": "true" }), age ? ageWords(from) : text(from)))),
     steps.length > 0 && h("p", { class: "soft small" }, `Each colour begins at the ${age ? "age" : "value"} below it; the strongest is the ${age ? "oldest" : METRICS[chosen.metric].worse === "low" ? "slowest" : "longest"}${units}.`),
     h("ul", { class: "key" }, seen.has("inferred") && swatch("inferred c3", "~ inferred from other pairs"), seen.has("at_least") && swatch("bound-low c3", "≥ at least"), seen.has("at_most") && swatch("bound-high c3", "≤ at most"),
-      seen.has("inconclusive") && swatch("hatched", "? inconclusive"), seen.has("failed") && swatch("crossed", "✕ failed"), swatch("unknown", "not known yet")),
+      seen.has("inconclusive") && swatch("hatched", "? inconclusive"), seen.has("failed") && swatch("crossed", "✕ failed"), of.cells.some((cell) => cell.failing && cell.value !== null) && swatch("failing c3", "no new value: runs fail now"), swatch("unknown", "not known yet")),
   ].filter(Boolean);
 }
 

@@ -64,6 +64,15 @@ export function said(of, unit) {
   return `${CLAIMS[claim] ?? ""}${number(of.value, unit)}`;
 }
 
+/** That newer runs gave no value, and for how long; nothing of other cells. */
+export function failing({ value, failing, failing_pairs }, now) {
+  if (!failing) return "";
+  const since = long(now - failing.since_ms);
+  if (value === null) return `for ${since}`;
+  const last = { failed: "failed", inconclusive: "was inconclusive" }[failing.state];
+  return failing_pairs > 1 ? `${failing_pairs} pairs give no new value, the first for ${since}` : `no new value for ${since}: the last run ${last}`;
+}
+
 /** How long, in whole seconds at least. */
 export const long = (ms) => (ms < 60e3 ? `${Math.max(0, Math.round(ms / 1000))} s` : lasting(ms));
 export const ago = (ms, now) => `${long(now - ms)} ago`;

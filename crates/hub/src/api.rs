@@ -3,6 +3,7 @@
 
 mod alerts;
 mod app;
+mod cells;
 mod fleet;
 mod links;
 mod matrices;
@@ -55,5 +56,7 @@ pub(crate) fn router() -> Router<App> {
         .route("/bus", get(upgrade::bus))
 }
 
+/// Routes that check by themselves who is there: by a join token, by a signature.
+pub(crate) const OPEN: [&str; 2] = ["/api/v1/join", "/bus"];
 /// What stands beside the routes, as a test writes it (`INSTA_UPDATE=always`).
 const DESCRIPTION: &str = include_str!("api/openapi.json");

@@ -152,7 +152,8 @@ async fn questions(record: &dyn Record, names: &[Name]) {
     let (source, target, last) = (&newest.agent, &newest.target, newest.id);
     let of_pair = RunFilter { agent: Some(source.clone()), target: Some(target.clone()), ..any.clone() };
     let sites = site_of.values().collect::<std::collections::BTreeSet<_>>().len();
-    ask(&format!("matrix of {sites} sites"), || async { record.sites(metric, 0, &site_of).await.unwrap().len() }).await;
+    ask(&format!("matrix of {sites} sites"), || async { record.sites(&[metric], 0, &site_of).await.unwrap().len() })
+        .await;
     ask("newest values of all pairs", || async { record.latest(metric, 0).await.unwrap().len() }).await;
     ask("newest values of a pair", || async { record.latest_of(source, target).await.unwrap().len() }).await;
     let series = |points| record.series(source, target, metric, range, points);

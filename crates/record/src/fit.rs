@@ -67,6 +67,9 @@ pub(crate) struct Fit {
     /// Its times can be right: newest values and routes may come from it.
     pub(crate) in_time: bool,
     pub(crate) succeeded: bool,
+    /// Whether it failed to give a value. A run that never sent, or whose route changed, says
+    /// nothing of that.
+    pub(crate) failing: Option<bool>,
     pub(crate) values: Vec<FitValue>,
     pub(crate) evidence: Option<String>,
 }
@@ -151,6 +154,7 @@ impl Fit {
             flags: codes::of_flags(&flags),
             in_time,
             succeeded: run.exit == Exit::Done && in_time,
+            failing: failing(run.exit).filter(|_| in_time),
             values: (0..).zip(&run.values).map(value).collect(),
             evidence: run.evidence.as_ref().map(to_json),
         })
@@ -175,6 +179,14 @@ impl Fit {
     /// The hour whose sums its values are part of, if any of them counts.
     pub(crate) fn hour(&self) -> Option<i64> {
         self.values.iter().any(|value| value.counts).then(|| time_of(self.id).div_euclid(HOUR))
+    }
+}
+
+fn failing(exit: Exit) -> Option<bool> {
+    match exit {
+        Exit::Done => Some(false),
+        Exit::Inconclusive | Exit::PeerFailed | Exit::HostFailed => Some(true),
+        Exit::Skipped | Exit::Stopped | Exit::Void => None,
     }
 }
 

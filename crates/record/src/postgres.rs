@@ -46,6 +46,7 @@ mod connect;
 mod ingest;
 mod migrate;
 mod orders;
+mod outcomes;
 mod plans;
 mod questions;
 mod retain;
@@ -70,8 +71,8 @@ use self::migrate::{Alone, alone};
 use crate::error::{Error, Result};
 use crate::fit::{DAY, Fit, clean, time_of};
 use crate::rows::{
-    Agent, AgentState, ArrivalFilter, Arrivals, Audit, GivenOrder, Ingested, Latest, NewAgent, NewNotice, OrderState,
-    Point, Range, Reservation, RouteSeen, RunFilter, RunRow, SiteValue, Token, WaitingNotice,
+    Agent, AgentState, ArrivalFilter, Arrivals, Audit, GivenOrder, Ingested, LastOutcome, Latest, NewAgent, NewNotice,
+    OrderState, Point, Range, Reservation, RouteSeen, RunFilter, RunRow, SiteValue, Token, WaitingNotice,
 };
 use crate::tables::{HALF_MOVED, MOVING};
 
@@ -199,12 +200,16 @@ impl crate::Record for Record {
         ask!(self, client => questions::routes(&client, since_ms))
     }
 
-    async fn sites(&self, metric: Metric, since_ms: i64, site_of: &BTreeMap<Name, Name>) -> Result<Vec<SiteValue>> {
-        ask!(self, client => questions::sites(&client, metric, since_ms, site_of))
+    async fn sites(&self, metrics: &[Metric], since_ms: i64, site_of: &BTreeMap<Name, Name>) -> Result<Vec<SiteValue>> {
+        ask!(self, client => questions::sites(&client, metrics, since_ms, site_of))
     }
 
     async fn succeeded(&self, kind: &str) -> Result<Vec<(Name, Name, i64)>> {
         ask!(self, client => questions::succeeded(&client, kind))
+    }
+
+    async fn outcomes(&self, kind: &str, since_ms: i64) -> Result<Vec<LastOutcome>> {
+        ask!(self, client => outcomes::of_kind(&client, kind, since_ms))
     }
 
     async fn skipped(&self, kind: &str, since_ms: i64) -> Result<Vec<(Name, Name)>> {

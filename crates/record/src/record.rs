@@ -12,8 +12,8 @@ use uuid::Uuid;
 use crate::error::{Error, Result};
 use crate::fit::DAY;
 use crate::rows::{
-    Agent, AgentState, ArrivalFilter, Arrivals, Audit, GivenOrder, Ingested, Latest, NewAgent, NewNotice, OrderState,
-    Point, Range, Reservation, RouteSeen, RunFilter, RunRow, SiteValue, Token, WaitingNotice,
+    Agent, AgentState, ArrivalFilter, Arrivals, Audit, GivenOrder, Ingested, LastOutcome, Latest, NewAgent, NewNotice,
+    OrderState, Point, Range, Reservation, RouteSeen, RunFilter, RunRow, SiteValue, Token, WaitingNotice,
 };
 
 /// What the hub keeps. Every call is one transaction, but [`Record::roll_up`] and
@@ -80,8 +80,13 @@ pub trait Record: Send + Sync {
     /// The newest route of each pair that was traced since then.
     async fn routes(&self, since_ms: i64) -> Result<Vec<RouteSeen>>;
 
-    /// Newest values between sites; `site_of` says which host belongs where.
-    async fn sites(&self, metric: Metric, since_ms: i64, site_of: &BTreeMap<Name, Name>) -> Result<Vec<SiteValue>>;
+    /// Newest values between sites; `site_of` says which host belongs where. Of several metrics, the
+    /// newest value of each pair counts.
+    async fn sites(&self, metrics: &[Metric], since_ms: i64, site_of: &BTreeMap<Name, Name>) -> Result<Vec<SiteValue>>;
+
+    /// What the newest run of this kind came to over each pair of agent and target, of those since
+    /// then that sent.
+    async fn outcomes(&self, kind: &str, since_ms: i64) -> Result<Vec<LastOutcome>>;
 
     /// When a run of this kind last succeeded over each pair of agent and target.
     async fn succeeded(&self, kind: &str) -> Result<Vec<(Name, Name, i64)>>;

@@ -284,6 +284,25 @@ pub struct RouteSeen {
     pub seen_ms: i64,
 }
 
+/// What the newest run of a kind came to over a pair.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LastOutcome {
+    /// Who measured.
+    pub agent: Name,
+    /// Towards whom.
+    pub target: Name,
+    /// How the run ended.
+    pub exit: Exit,
+    /// Why there is no value.
+    pub reason: Option<String>,
+    /// When the run began.
+    pub at_ms: i64,
+    /// The run.
+    pub run: Uuid,
+    /// When the first of the runs began that gave no value, without one since that did.
+    pub failing_since_ms: Option<i64>,
+}
+
 /// A cell of the matrix of sites.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SiteValue {
@@ -293,6 +312,8 @@ pub struct SiteValue {
     pub target: Name,
     /// How many pairs have a value.
     pub pairs: u64,
+    /// What most of their newest values claim.
+    pub claim: Claim,
     /// Median of their newest values.
     pub value: f64,
     /// The lowest of them.

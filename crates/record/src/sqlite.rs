@@ -10,6 +10,7 @@ mod arrivals;
 mod file;
 mod ingest;
 mod orders;
+mod outcomes;
 mod plans;
 mod questions;
 mod retain;
@@ -36,8 +37,8 @@ use self::threads::Threads;
 use crate::error::{Error, Result};
 use crate::fit::{Fit, clean, to_json};
 use crate::rows::{
-    Agent, AgentState, ArrivalFilter, Arrivals, Audit, GivenOrder, Ingested, Latest, NewAgent, NewNotice, OrderState,
-    Point, Range, Reservation, RouteSeen, RunFilter, RunRow, SiteValue, Token, WaitingNotice,
+    Agent, AgentState, ArrivalFilter, Arrivals, Audit, GivenOrder, Ingested, LastOutcome, Latest, NewAgent, NewNotice,
+    OrderState, Point, Range, Reservation, RouteSeen, RunFilter, RunRow, SiteValue, Token, WaitingNotice,
 };
 use crate::tables::{HALF_MOVED, MOVING};
 
@@ -167,15 +168,22 @@ impl crate::Record for Record {
         self.read(move |tables| questions::routes(tables, since_ms)).await
     }
 
-    async fn sites(&self, metric: Metric, since_ms: i64, site_of: &BTreeMap<Name, Name>) -> Result<Vec<SiteValue>> {
-        let values = self.latest(metric, since_ms).await?;
-        let values = values.into_iter().map(|one| (one.source, one.target, one.value, one.at_ms)).collect();
+    async fn sites(&self, metrics: &[Metric], since_ms: i64, site_of: &BTreeMap<Name, Name>) -> Result<Vec<SiteValue>> {
+        let mut values = Vec::new();
+        for metric in metrics {
+            values.extend(self.latest(*metric, since_ms).await?);
+        }
         Ok(crate::sums::sites(values, site_of))
     }
 
     async fn succeeded(&self, kind: &str) -> Result<Vec<(Name, Name, i64)>> {
         let kind = kind.to_owned();
         self.read(move |tables| questions::succeeded(tables, &kind)).await
+    }
+
+    async fn outcomes(&self, kind: &str, since_ms: i64) -> Result<Vec<LastOutcome>> {
+        let kind = kind.to_owned();
+        self.read(move |tables| outcomes::of_kind(tables, &kind, since_ms)).await
     }
 
     async fn skipped(&self, kind: &str, since_ms: i64) -> Result<Vec<(Name, Name)>> {

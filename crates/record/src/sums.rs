@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use narrows_fleet::keys::Name;
 use narrows_fleet::message::Claim;
 
+use crate::codes;
 use crate::fit::{DAY, HOUR};
-use crate::rows::{Point, Range, SiteValue};
+use crate::rows::{Latest, Point, Range, SiteValue};
 
 /// What many values come to.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -90,25 +91,34 @@ fn of_hours(at_ms: i64, mut hours: Vec<Point>) -> Point {
     }
 }
 
-/// The matrix of sites from newest values: source, target, value, time.
-pub(crate) fn sites(values: Vec<(Name, Name, f64, i64)>, site_of: &BTreeMap<Name, Name>) -> Vec<SiteValue> {
-    let mut cells: BTreeMap<(Name, Name), Vec<(f64, i64)>> = BTreeMap::new();
-    for (source, target, value, at) in values {
-        if let (Some(from), Some(to)) = (site_of.get(&source), site_of.get(&target)) {
-            cells.entry((from.clone(), to.clone())).or_default().push((value, at));
+/// The matrix of sites from newest values: of each pair of hosts, the newest counts.
+pub(crate) fn sites(values: Vec<Latest>, site_of: &BTreeMap<Name, Name>) -> Vec<SiteValue> {
+    let mut newest: BTreeMap<(Name, Name), Latest> = BTreeMap::new();
+    for one in values {
+        let pair = (one.source.clone(), one.target.clone());
+        if newest.get(&pair).is_none_or(|other| other.run < one.run) {
+            newest.insert(pair, one);
         }
     }
-    let cell = |((source, target), found): ((Name, Name), Vec<(f64, i64)>)| {
-        let mut values: Vec<f64> = found.iter().map(|(value, _)| *value).collect();
-        let value = median(&mut values)?;
+    let mut cells: BTreeMap<(Name, Name), Vec<Latest>> = BTreeMap::new();
+    for ((source, target), one) in newest {
+        if let (Some(from), Some(to)) = (site_of.get(&source), site_of.get(&target)) {
+            cells.entry((from.clone(), to.clone())).or_default().push(one);
+        }
+    }
+    let cell = |((source, target), found): ((Name, Name), Vec<Latest>)| {
+        let rows: Vec<_> =
+            found.iter().map(|one| (codes::of_claim(one.claim), one.value, one.value, one.value)).collect();
+        let sum = sum(&rows)?;
         Some(SiteValue {
             source,
             target,
-            pairs: u64::try_from(values.len()).unwrap_or(u64::MAX),
-            value,
-            low: values[0],
-            high: *values.last()?,
-            oldest_ms: found.iter().map(|(_, at)| *at).min()?,
+            pairs: codes::unsigned(sum.count),
+            claim: codes::claim(sum.claim).ok()?,
+            value: sum.median,
+            low: sum.low,
+            high: sum.high,
+            oldest_ms: found.iter().map(|one| one.at_ms).min()?,
         })
     };
     cells.into_iter().filter_map(cell).collect()

@@ -78,7 +78,7 @@ pub(crate) const OF_RUNS: [Table; 2] = [
 ];
 
 /// All others.
-pub(crate) const OTHERS: [Table; 18] = [
+pub(crate) const OTHERS: [Table; 19] = [
     Table {
         name: "agent",
         keys: 1,
@@ -163,6 +163,19 @@ pub(crate) const OTHERS: [Table; 18] = [
             ("state", Kind::Text),
             ("run", Kind::Uuid),
             ("said", Kind::Text),
+        ],
+    },
+    Table {
+        name: "outcome",
+        keys: 2,
+        columns: &[
+            ("pair", Kind::Int),
+            ("kind", Kind::Text),
+            ("exit", Kind::Int),
+            ("reason", Kind::Text),
+            ("at_ms", Kind::Int),
+            ("run", Kind::Uuid),
+            ("failing_since_ms", Kind::Int),
         ],
     },
     Table { name: "arrival", keys: 1, columns: &[("number", Kind::Int), ("run", Kind::Uuid), ("at_ms", Kind::Int)] },

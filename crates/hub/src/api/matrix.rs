@@ -1,19 +1,18 @@
 //! What paths carry: all of them, one of them, one over time.
 
-use std::collections::BTreeMap;
-
 use axum::Json;
 use axum::extract::State;
 use axum::http::header;
 use axum::response::{IntoResponse as _, Response};
 use narrows_fleet::keys::Name;
-use narrows_fleet::message::{Claim, Exit, Hop};
+use narrows_fleet::message::Hop;
 use narrows_record::{Latest, Point, Range, RunFilter, RunRow};
 use narrows_site::Problem;
 use narrows_units::{Metric, Unit};
 use serde::Serialize;
 
 use super::App;
+use super::cells::{Cell, of_hosts, of_sites};
 #[cfg(test)]
 use super::open_api::Fault;
 use super::query::Asked;
@@ -21,24 +20,6 @@ use super::query::Asked;
 use super::schemas;
 use crate::Error;
 use crate::hub::bottlenecks;
-
-/// A cell of the matrix.
-#[derive(Debug, Default, Serialize)]
-#[cfg_attr(test, derive(utoipa::ToSchema))]
-pub(crate) struct Cell {
-    source: String,
-    target: String,
-    /// `value`, `at_least`, `at_most`, `inconclusive`, `inferred` or `failed`.
-    state: &'static str,
-    value: Option<f64>,
-    low: Option<f64>,
-    high: Option<f64>,
-    at_ms: i64,
-    run: Option<String>,
-    reason: Option<String>,
-    /// Of a cell of sites: how many pairs of hosts have a value.
-    pairs: Option<u64>,
-}
 
 /// A matrix.
 #[derive(Serialize)]
@@ -81,7 +62,7 @@ async fn fresh(app: &App, metric: Metric, asked: &Asked) -> Result<Matrix, Probl
         Some("site") => "site",
         Some(_) => return Err(Problem::bad_request("`by` is `host` or `site`")),
     };
-    let (names, cells) = if by == "site" { of_sites(app, metric).await? } else { of_hosts(app, metric, hosts).await? };
+    let (names, cells) = if by == "site" { of_sites(hub, metric).await? } else { of_hosts(hub, metric, hosts).await? };
     Ok(Matrix {
         now_ms: hub.now(),
         metric: asked.text("metric").unwrap_or("available").to_owned(),
@@ -91,111 +72,6 @@ async fn fresh(app: &App, metric: Metric, asked: &Asked) -> Result<Matrix, Probl
         targets: names,
         cells,
     })
-}
-
-async fn of_sites(app: &App, metric: Metric) -> Result<(Vec<Name>, Vec<Cell>), Problem> {
-    let hub = app.hub();
-    let site_of = hub.sites();
-    let values = hub.record.sites(metric, hub.now() - age_of(metric), &site_of).await.map_err(Error::from)?;
-    let mut names: Vec<Name> = site_of.into_values().collect();
-    names.sort();
-    names.dedup();
-    let cell = |value: narrows_record::SiteValue| Cell {
-        source: value.source.to_string(),
-        target: value.target.to_string(),
-        state: "value",
-        value: Some(value.value),
-        low: Some(value.low),
-        high: Some(value.high),
-        at_ms: value.oldest_ms,
-        pairs: Some(value.pairs),
-        ..Cell::default()
-    };
-    Ok((names, values.into_iter().map(cell).collect()))
-}
-
-async fn of_hosts(app: &App, metric: Metric, hosts: Vec<Name>) -> Result<(Vec<Name>, Vec<Cell>), Problem> {
-    let hub = app.hub();
-    let now = hub.now();
-    let mut latest = hub.record.latest(metric, now - age_of(metric)).await.map_err(Error::from)?;
-    if metric == Metric::TcpAchievableSingle {
-        latest
-            .extend(hub.record.latest(Metric::TcpAchievableParallel, now - age_of(metric)).await.map_err(Error::from)?);
-    }
-    let known = |name: &Name| hosts.binary_search(name).is_ok();
-    let mut cells: BTreeMap<(Name, Name), Cell> = BTreeMap::new();
-    for one in latest.into_iter().filter(|one| known(&one.source) && known(&one.target)) {
-        let place = (one.source.clone(), one.target.clone());
-        if cells.get(&place).is_none_or(|cell| cell.at_ms < one.at_ms) {
-            cells.insert(place, cell(&one));
-        }
-    }
-    let range = Range { since_ms: now - DAY_MS, until_ms: now + DAY_MS };
-    let kind = kind_of(metric).map(ToOwned::to_owned);
-    let filter = RunFilter { agent: None, target: None, kind, range, limit: RUNS };
-    for run in hub.record.runs(&filter).await.map_err(Error::from)? {
-        let state = match run.exit {
-            Exit::Inconclusive => "inconclusive",
-            Exit::PeerFailed | Exit::HostFailed => "failed",
-            Exit::Done | Exit::Skipped | Exit::Stopped | Exit::Void => continue,
-        };
-        if known(&run.agent) && known(&run.target) {
-            cells.entry((run.agent.clone(), run.target.clone())).or_insert_with(|| without_value(&run, state));
-        }
-    }
-    let found = hub.tomography.found();
-    for (source, target, inferred) in found.inferred(metric) {
-        if !known(source) || !known(target) {
-            continue;
-        }
-        let cell = cells.entry((source.clone(), target.clone())).or_default();
-        if cell.value.is_none() {
-            *cell = Cell {
-                source: source.to_string(),
-                target: target.to_string(),
-                state: "inferred",
-                value: Some(inferred.value.as_f64()),
-                low: Some(inferred.low.as_f64()),
-                high: Some(inferred.high.as_f64()),
-                at_ms: now,
-                reason: Some(format!("by {}", bottlenecks::name(&found.network, inferred.segment))),
-                ..Cell::default()
-            };
-        }
-    }
-    Ok((hosts, cells.into_values().collect()))
-}
-
-fn cell(one: &Latest) -> Cell {
-    let state = match one.claim {
-        Claim::Estimate => "value",
-        Claim::AtLeast => "at_least",
-        Claim::AtMost => "at_most",
-        Claim::Inconclusive => "inconclusive",
-    };
-    Cell {
-        source: one.source.to_string(),
-        target: one.target.to_string(),
-        state,
-        value: Some(one.value),
-        low: Some(one.low),
-        high: Some(one.high),
-        at_ms: one.at_ms,
-        run: Some(one.run.to_string()),
-        ..Cell::default()
-    }
-}
-
-fn without_value(run: &RunRow, state: &'static str) -> Cell {
-    Cell {
-        source: run.agent.to_string(),
-        target: run.target.to_string(),
-        state,
-        at_ms: run.began_ms,
-        run: Some(run.id.to_string()),
-        reason: run.reason.clone(),
-        ..Cell::default()
-    }
 }
 
 /// A value that was not measured.
@@ -293,23 +169,5 @@ pub(crate) async fn series(State(app): State<App>, asked: Asked) -> Result<Json<
     Ok(Json(Series { now_ms: app.hub().now(), points }))
 }
 
-/// How old a value may be that is shown: a capacity holds for weeks.
-fn age_of(metric: Metric) -> i64 {
-    if metric == Metric::IpCapacity { 35 * DAY_MS } else { 7 * DAY_MS }
-}
-
-/// The kind of run that measures a metric.
-fn kind_of(metric: Metric) -> Option<&'static str> {
-    match metric {
-        Metric::AvailableIpCapacity => Some("available"),
-        Metric::IpCapacity => Some("capacity"),
-        Metric::RoundTripTime => Some("rtt"),
-        Metric::TcpAchievableSingle | Metric::TcpAchievableParallel => Some("throughput"),
-        Metric::PathMtu => Some("pmtu"),
-        _ => None,
-    }
-}
-
 const MOST_HOSTS: usize = 50;
-const RUNS: usize = 5_000;
 const DAY_MS: i64 = 86_400_000;

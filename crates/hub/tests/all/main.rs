@@ -11,6 +11,7 @@ mod fleet;
 mod joining;
 mod large;
 mod leases;
+mod matrix;
 mod open_api;
 mod orders;
 mod plans;

@@ -10,8 +10,8 @@ use narrows_fleet::keys::Name;
 use narrows_fleet::message::Stored;
 use uuid::Uuid;
 
-use super::arrivals;
 use super::connect::{Work, execute, query};
+use super::{arrivals, outcomes};
 use crate::codes;
 use crate::error::Error;
 use crate::fit::{Fit, FitValue, Route};
@@ -36,6 +36,8 @@ pub(super) async fn ingest(tables: &Transaction<'_>, batch: &[Fit], now_ms: i64)
     evidence(tables, &fresh).await?;
     newest(tables, &fresh, &pairs).await?;
     succeeded(tables, &fresh, &pairs).await?;
+    let of_pairs = fresh.iter().filter_map(|run| Some((*pairs.get(&run.pair(false))?, *run)));
+    outcomes::note(tables, &of_pairs.collect::<Vec<_>>()).await?;
     let hours: BTreeSet<i64> = fresh.iter().filter_map(|run| run.hour()).collect();
     let hours: Vec<i64> = hours.into_iter().collect();
     execute(tables, "insert into dirty (hour) select * from unnest($1::int8[])", &[&hours]).await?;

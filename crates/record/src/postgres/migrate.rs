@@ -14,6 +14,7 @@ pub(crate) const STEPS: Steps = &[
     include_str!("../../schema/postgres/3.sql"),
     include_str!("../../schema/postgres/4.sql"),
     include_str!("../../schema/postgres/5.sql"),
+    include_str!("../../schema/postgres/6.sql"),
 ];
 
 /// Tables of which each day is a partition, in the order in which they are written.

@@ -20,7 +20,7 @@ const LATEST: &str = "select source, target, metric, claim, value, low, high, at
     from latest join pair on pair.id = latest.pair";
 
 /// Names in the order of their octets, whatever language the database is for.
-const BY_NAMES: &str = "order by source collate \"C\", target collate \"C\"";
+pub(super) const BY_NAMES: &str = "order by source collate \"C\", target collate \"C\"";
 
 pub(super) async fn latest(on: &impl GenericClient, metric: Metric, since_ms: i64) -> Work<Vec<Latest>> {
     let sql = format!("{LATEST} where metric = $1 and at_ms >= $2 {BY_NAMES}");
@@ -150,7 +150,7 @@ pub(super) async fn routes(on: &impl GenericClient, since_ms: i64) -> Work<Vec<R
 
 pub(super) async fn sites(
     on: &impl GenericClient,
-    metric: Metric,
+    metrics: &[Metric],
     since_ms: i64,
     site_of: &BTreeMap<Name, Name>,
 ) -> Work<Vec<SiteValue>> {
@@ -160,13 +160,22 @@ pub(super) async fn sites(
     let number = |site: &Name| i64::try_from(sites.binary_search(&site).unwrap_or_default()).unwrap_or_default();
     let (hosts, of): (Vec<&str>, Vec<i64>) = site_of.iter().map(|(host, site)| (host.as_str(), number(site))).unzip();
     let each = i64::try_from(sites.len()).unwrap_or(i64::MAX);
-    let sql = "with pairs as materialized (
+    // Several values of a pair are sorted for the newest: one metric has one.
+    let newest = if metrics.len() > 1 { "distinct on (latest.pair)" } else { "" };
+    let order = if metrics.len() > 1 { "order by latest.pair, run desc" } else { "" };
+    let metrics: Vec<Option<i16>> = metrics.iter().map(|metric| codes::of_metric(*metric)).collect();
+    let sql = format!(
+        "with pairs as materialized (
             select pair.id, here.site * $5 + there.site as cell from pair
             join unnest($3::text[], $4::int8[]) as here (name, site) on here.name = pair.source
-            join unnest($3::text[], $4::int8[]) as there (name, site) on there.name = pair.target)
-        select cell, count(*), percentile_cont(0.5) within group (order by value), min(value), max(value), min(at_ms)
-        from latest join pairs on pairs.id = latest.pair where metric = $1 and at_ms >= $2
-        group by cell order by cell";
+            join unnest($3::text[], $4::int8[]) as there (name, site) on there.name = pair.target),
+        newest as (
+            select {newest} cell, claim, value, at_ms from latest join pairs on pairs.id = latest.pair
+            where metric = any($1) and at_ms >= $2 {order})
+        select cell, count(*), percentile_cont(0.5) within group (order by value), min(value), max(value), min(at_ms),
+            mode() within group (order by claim)
+        from newest group by cell order by cell"
+    );
     let name = |number: i64| {
         let site = usize::try_from(number).ok().and_then(|number| sites.get(number));
         site.map(|site| (*site).clone()).ok_or(Error::NotFound)
@@ -181,9 +190,10 @@ pub(super) async fn sites(
             low: row.get(3),
             high: row.get(4),
             oldest_ms: row.get(5),
+            claim: codes::claim(row.get(6))?,
         })
     };
-    let rows = query(on, sql, &[&codes::of_metric(metric), &since_ms, &hosts, &of, &each]).await?;
+    let rows = query(on, &sql, &[&metrics, &since_ms, &hosts, &of, &each]).await?;
     Ok(rows.iter().map(read).collect::<Result<_>>()?)
 }
 

@@ -10,7 +10,7 @@ use narrows_fleet::keys::Name;
 use narrows_fleet::message::Stored;
 use rusqlite::{OptionalExtension, Transaction, params};
 
-use super::arrivals;
+use super::{arrivals, outcomes};
 use crate::codes;
 use crate::error::Result;
 use crate::fit::{Fit, FitValue, Route};
@@ -53,6 +53,7 @@ pub(super) fn ingest(tables: &Transaction<'_>, batch: &[Fit], now_ms: i64) -> Re
         tables.prepare_cached("insert into dirty (hour) values (?1)")?.execute([hour])?;
     }
     newest_routes(tables, &fresh, &numbers, now_ms)?;
+    outcomes::note(tables, &fresh)?;
     arrivals::number(tables, &fresh.iter().map(|(_, run)| run.id).collect::<Vec<_>>(), now_ms)?;
     for (agent, stored) in &done.stored {
         keep_stored(tables, agent, stored)?;

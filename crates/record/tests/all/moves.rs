@@ -81,7 +81,7 @@ async fn same(a: &dyn Record, b: &dyn Record) {
     for metric in [Metric::AvailableIpCapacity, Metric::RoundTripTime] {
         let newest = a.latest(metric, 0).await.unwrap();
         assert_eq!((newest.len(), &newest), (2, &b.latest(metric, 0).await.unwrap()));
-        assert_eq!(a.sites(metric, 0, &site_of).await, b.sites(metric, 0, &site_of).await);
+        assert_eq!(a.sites(&[metric], 0, &site_of).await, b.sites(&[metric], 0, &site_of).await);
         for points in [50, 10_000] {
             let series = a.series(&name("a"), &name("b"), metric, EVER, points).await.unwrap();
             assert!(!series.is_empty());
@@ -92,6 +92,8 @@ async fn same(a: &dyn Record, b: &dyn Record) {
     let arrived = (a.runs_after(&arrived).await.unwrap(), b.runs_after(&arrived).await.unwrap());
     assert_eq!((arrived.0.runs.len(), &arrived.0), (1_201, &arrived.1));
     assert_eq!(a.routes(0).await, b.routes(0).await);
+    assert_eq!(a.outcomes("available", 0).await, b.outcomes("available", 0).await);
+    assert_eq!(b.outcomes("available", 0).await.map(|all| all.len()), Ok(2));
     assert_eq!(a.succeeded("available").await, b.succeeded("available").await);
     assert_eq!(a.reservations(0).await, b.reservations(0).await);
     assert_eq!(a.orders(9).await, b.orders(9).await);

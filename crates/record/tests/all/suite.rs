@@ -6,6 +6,7 @@ mod arrivals;
 mod audit;
 mod many;
 mod orders;
+mod outcomes;
 mod plans;
 mod routes;
 mod runs;
@@ -46,6 +47,7 @@ pub(crate) fn cases() -> Vec<Case> {
         case("a cursor that leaves a gap is refused", |world| Box::pin(arrivals::gaps(world))),
         case("wrong times change nothing", |world| Box::pin(runs::wrong_times(world))),
         case("no run is missed while two clients send", |world| Box::pin(arrivals::concurrent(world))),
+        case("a pair fails since its last value", |world| Box::pin(outcomes::failing(world))),
         case("two clients send at once", |world| Box::pin(many::concurrent(world))),
         case("sites have the median of their pairs", |world| Box::pin(many::sites(world))),
         case("sums are those of a recount", |world| Box::pin(series::recount(world))),

@@ -23,12 +23,14 @@ pub(super) fn run(client: &Client, metric: &str, as_json: bool) -> Result<Exit, 
         let cells = matrix["cells"].as_array().into_iter().flatten();
         cells.filter(|cell| states.iter().any(|state| cell["state"] == *state)).count()
     };
+    let cells = matrix["cells"].as_array().into_iter().flatten();
+    let failing = cells.filter(|cell| !cell["value"].is_null() && !cell["failing"].is_null()).count();
     let document = json!({
         "schema": "narrows.fleet-status/1", "url": client.url(), "agents": agents["agents"],
         "matrix": {
             "metric": metric, "pairs": hosts * hosts.saturating_sub(1),
             "with_value": count(&["value", "at_least", "at_most"]),
-            "inconclusive": count(&["inconclusive"]), "failed": count(&["failed"]),
+            "inconclusive": count(&["inconclusive"]), "failed": count(&["failed"]), "failing": failing,
         },
         "ingest_lag_seconds": lag, "plan_serial": plan["serial"],
         "plans": { "unwritten": plan["unwritten"], "unconfirmed": unconfirmed },
@@ -69,6 +71,9 @@ fn text(document: &Value) -> String {
             let _ = write!(text, ", {} {state}", matrix[state]);
         }
     }
+    if matrix["failing"].as_u64().is_some_and(|count| count > 0) {
+        let _ = write!(text, ", {} with an old value that fail now", matrix["failing"]);
+    }
     let _ = writeln!(text, "; results come {lag:.1} s late");
     text
 }
@@ -91,5 +96,10 @@ mod tests {
             last(2, 1).as_deref(),
             Some("available: 3 of 6 paths, 2 inconclusive, 1 failed; results come 0.4 s late")
         );
+        let matrix =
+            json!({ "metric": "available", "pairs": 6, "with_value": 6, "inconclusive": 0, "failed": 0, "failing": 2 });
+        let text = text(&json!({ "matrix": matrix, "ingest_lag_seconds": 0.4 }));
+        let last = "available: 6 of 6 paths, 2 with an old value that fail now; results come 0.4 s late";
+        assert_eq!(text.lines().last(), Some(last));
     }
 }

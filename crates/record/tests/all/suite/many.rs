@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use narrows_fleet::message::Run;
+use narrows_fleet::keys::Name;
+use narrows_fleet::message::{Claim, Direction, Run, Value};
 use narrows_record::RunFilter;
 use narrows_units::Metric;
 
 use super::World;
-use crate::common::{EVER, NOON, agents, available, hops, name};
+use crate::common::{EVER, NOON, agents, available, hops, name, run, value};
 
 const NAMES: [&str; 4] = ["a", "b", "c", "d"];
 
@@ -71,7 +72,7 @@ pub(super) async fn sites(world: &World) {
     let site_of = [("a", "ams"), ("b", "ams"), ("c", "fra")].map(|(host, site)| (name(host), name(site)));
     let mut site_of = BTreeMap::from(site_of);
     let ask = |site_of: BTreeMap<_, _>, since| async move {
-        let cells = world.a.sites(Metric::AvailableIpCapacity, since, &site_of).await.unwrap();
+        let cells = world.a.sites(&[Metric::AvailableIpCapacity], since, &site_of).await.unwrap();
         let show = |one: &narrows_record::SiteValue| {
             let Ok(at) = u8::try_from(one.oldest_ms - NOON) else { panic!("{one:?}") };
             format!(
@@ -90,5 +91,21 @@ pub(super) async fn sites(world: &World) {
     assert_eq!(ask(site_of.clone(), 0).await, ["ams-ams 1 7 7 7 6", "ams-fra 2 2.5 1 4 1", "fra-ams 1 5 5 5 5"]);
     site_of.insert(name("d"), name("fra"));
     assert_eq!(ask(site_of.clone(), 0).await[1], "ams-fra 4 3 1 9 1");
-    assert_eq!(ask(site_of, NOON + 3).await[1], "ams-fra 2 6.5 4 9 3");
+    assert_eq!(ask(site_of.clone(), NOON + 3).await[1], "ams-fra 2 6.5 4 9 3");
+    of_two_metrics(world, &site_of).await;
+}
+
+/// Of two metrics the newest value of a pair counts, and the claim is that of most.
+async fn of_two_metrics(world: &World, site_of: &BTreeMap<Name, Name>) {
+    let metrics = [Metric::AvailableIpCapacity, Metric::TcpAchievableParallel];
+    let bound = Value { claim: Claim::AtLeast, ..value(metrics[1], Direction::Forward, 3e6) };
+    let more = [("a", 11, "d"), ("b", 12, "c"), ("b", 13, "d")]
+        .map(|(agent, seq, target)| Run { values: vec![bound], ..run(agent, seq, target, NOON + 100) });
+    world.a.ingest(&more, NOON).await.unwrap();
+    for (metrics, wanted) in
+        [(&metrics[..1], (4, 3e6, 9e6, Claim::Estimate)), (&metrics[..], (4, 3e6, 3e6, Claim::AtLeast))]
+    {
+        let cell = world.b.sites(metrics, 0, site_of).await.unwrap().swap_remove(1);
+        assert_eq!((cell.pairs, cell.value, cell.high, cell.claim), wanted, "{cell:?}");
+    }
 }
