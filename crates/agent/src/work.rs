@@ -163,6 +163,8 @@ impl Worker {
             Ok(outcome) => judged(outcome),
             Err(_) => Report::of(Exit::HostFailed, format!("it did not end within {limit:?}")),
         };
+        // It was ordered to measure beside a load.
+        loaded |= job.beside.is_some();
         report.flags.extend(loaded.then_some(Flag::OwnLoad));
         report
     }

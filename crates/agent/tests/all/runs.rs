@@ -2,7 +2,7 @@
 
 use narrows_fleet::message::{Exit, Flag, Origin};
 
-use crate::world::{World, pass, until};
+use crate::world::{World, name, pass, until};
 
 #[tokio::test(start_paused = true)]
 async fn three_agents_fill_the_matrix_within_two_minutes() {
@@ -108,6 +108,24 @@ async fn light_runs_wait_for_others_and_say_when_they_met_some() {
     assert!(available.flags.contains(&Flag::OwnLoad), "{available:?}");
     let rtt = runs.iter().find(|run| run.kind == "rtt").unwrap();
     assert!(rtt.flags.is_empty(), "{rtt:?}");
+    agent.stop().await;
+}
+
+/// Whether or not anybody is seen to load meanwhile.
+#[tokio::test(start_paused = true)]
+async fn what_was_ordered_beside_a_load_is_flagged() {
+    let world = World::new();
+    let agent = world.start("a");
+    let mut plan = world.plan(&["a", "b"], "a", 1);
+    plan.mesh.clear();
+    world.give(&plan).await;
+    pass(1).await;
+    let beside = narrows_fleet::message::Order { beside: Some(name("c")), ..world.order("a", "b", "available", 9) };
+    world.say(&beside).await;
+    world.say(&world.order("a", "b", "rtt", 10)).await;
+    pass(30).await;
+    let flags: Vec<_> = world.runs("a").into_iter().map(|run| (run.kind, run.flags)).collect();
+    assert_eq!(flags, [("available".to_owned(), vec![Flag::OwnLoad]), ("rtt".to_owned(), Vec::new())]);
     agent.stop().await;
 }
 

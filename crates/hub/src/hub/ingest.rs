@@ -46,10 +46,16 @@ impl Hub {
         let found = self.tomography.found();
         for delivery in &batch {
             match self.read(delivery) {
-                Ok(run) => runs.push((self.marked(run, &found.network), delivery)),
+                Ok(run) => runs.push((run, delivery)),
                 Err(why) => self.refuse(delivery, &why).await?,
             }
         }
+        // Another hub may have given orders that say how their results are to be read.
+        let stranger = |run: &Run| matches!(run.origin, Origin::Order(order) if !self.orders.knows(order));
+        if runs.iter().any(|(run, _)| stranger(run)) {
+            self.recall_orders().await?;
+        }
+        let runs = runs.into_iter().map(|(run, delivery)| (self.marked(run, &found.network), delivery)).collect();
         let kept = self.keep(runs).await?;
         self.settle(&kept).await?;
         self.bus.ack(SINK, &batch).await?;
@@ -127,7 +133,6 @@ impl Hub {
             lag = lag.max(now - run.began_ms - i64::try_from(run.length_ms).unwrap_or(i64::MAX));
             if let Origin::Order(order) = run.origin {
                 self.orders.ran(order, run);
-                self.proofs.ran(order, run.id);
             }
             self.tell("run", &RunNews { row: row(run), values: &run.values });
         }

@@ -64,10 +64,16 @@ impl Loads {
 }
 
 impl Hub {
-    /// The run, marked if a load crossed its path meanwhile. A proof's looks are meant to see it.
+    /// The run, marked if a load crossed its path meanwhile. A proof has the load and the looks beside
+    /// it by intent: neither says what is so without it.
     pub(super) fn marked(&self, mut run: Run, network: &Network) -> Run {
-        let meant = matches!(run.origin, Origin::Order(order) if self.proofs.has_order(order));
-        if meant || run.flags.contains(&Flag::OwnLoad) {
+        if run.flags.contains(&Flag::OwnLoad) {
+            return run;
+        }
+        if let Origin::Order(order) = run.origin
+            && (self.orders.is_beside_load(order) || self.proofs.is_load(order))
+        {
+            run.flags.push(Flag::OwnLoad);
             return run;
         }
         let sites = [&run.agent, &run.target].map(|host| self.site_of(host));

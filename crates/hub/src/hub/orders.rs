@@ -187,6 +187,16 @@ impl Orders {
         }
     }
 
+    /// Whether this hub has heard of an order.
+    pub(crate) fn knows(&self, id: Uuid) -> bool {
+        self.lock().iter().any(|given| given.row.id == id)
+    }
+
+    /// Whether an order is to measure while another one loads the path.
+    pub(crate) fn is_beside_load(&self, id: Uuid) -> bool {
+        self.lock().iter().any(|given| given.row.id == id && given.order.beside.is_some())
+    }
+
     /// Whether a run of this kind was ordered, and has not ended.
     pub(crate) fn is_open(&self, kind: &str, now: i64) -> bool {
         self.lock().iter().any(|given| given.is_open(kind, now))

@@ -1,10 +1,10 @@
 //! *Prove*: whether two paths share a link, by what one has available while the other is loaded.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
 use narrows_fleet::keys::Name;
-use narrows_fleet::message::{Claim, Direction, Run, Value};
+use narrows_fleet::message::{Claim, Direction, Flag, Run, Value};
 use narrows_fleet::sharing::{Available, Proof, ProofVerdict, prove};
 use narrows_fleet::topology::Pair;
 use narrows_units::{BitRate, Metric};
@@ -23,7 +23,6 @@ use crate::hub::tomography::Findings;
 #[derive(Debug, Default)]
 pub(crate) struct Proofs {
     all: Mutex<BTreeMap<String, Trial>>,
-    runs: Mutex<BTreeSet<Uuid>>,
 }
 
 /// Two loading runs over one path, and looks at the other one without, with, without and with them.
@@ -60,29 +59,11 @@ impl Proofs {
         self.all.lock().unwrap_or_else(PoisonError::into_inner).get(bottleneck).map(|trial| trial.row.clone())
     }
 
-    /// Whether a run belongs to a proof: what it read is not what is so without it.
-    pub(crate) fn has_run(&self, run: Uuid) -> bool {
-        self.runs.lock().unwrap_or_else(PoisonError::into_inner).contains(&run)
-    }
-
-    /// When these runs began.
-    fn times(&self) -> BTreeSet<i64> {
-        let runs = self.runs.lock().unwrap_or_else(PoisonError::into_inner);
-        // The first 48 bits of an id (RFC 9562, version 7).
-        runs.iter().filter_map(|run| i64::try_from(run.as_u128() >> 80).ok()).collect()
-    }
-
-    /// Whether an order is one of a proof.
-    pub(crate) fn has_order(&self, order: Uuid) -> bool {
+    /// Whether an order is the load of a proof: it sends as much as it is told, whatever the path
+    /// carries.
+    pub(crate) fn is_load(&self, order: Uuid) -> bool {
         let all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
-        all.values().any(|trial| trial.orders().any(|one| one == order))
-    }
-
-    /// An order's run was stored; it may be one of ours.
-    pub(crate) fn ran(&self, order: Uuid, run: Uuid) {
-        if self.has_order(order) {
-            self.runs.lock().unwrap_or_else(PoisonError::into_inner).insert(run);
-        }
+        all.values().any(|trial| trial.loads.contains(&order))
     }
 }
 
@@ -202,9 +183,7 @@ impl Hub {
     async fn variation(&self, (source, target): &(Name, Name)) -> Result<f64> {
         let range = narrows_record::Range { since_ms: self.now() - 86_400_000, until_ms: self.now() };
         let points = self.record.series(source, target, Metric::AvailableIpCapacity, range, 200).await?;
-        // What loads of proofs did to it is no variation of the path.
-        let proofs = self.proofs.times();
-        let points: Vec<_> = points.into_iter().filter(|point| !proofs.contains(&point.at_ms)).collect();
+        // Looks beside a load are not among them: that is no variation of the path.
         let mut steps: Vec<f64> = points
             .windows(2)
             // Bounds differ by what ended each search, and not by the path.
@@ -241,11 +220,15 @@ fn proof(trial: &Trial, runs: &BTreeMap<Uuid, Run>, variation: f64) -> std::resu
     };
     let load = load(&trial.loads[0])?.min(load(&trial.loads[1])?);
     let look = |at: usize| {
+        let beside_load = at % 2 == 1;
+        // A load of somebody else crossed it: it shows neither the one nor the other.
+        let crossed = |run: &Run| !beside_load && run.flags.contains(&Flag::OwnLoad);
+        let looks = trial.looks[at].iter().filter(|order| !runs.get(*order).is_some_and(crossed));
         let found: Vec<Available> =
-            trial.looks[at].iter().filter_map(|order| available(&of(order, &[Metric::AvailableIpCapacity])?)).collect();
+            looks.filter_map(|order| available(&of(order, &[Metric::AvailableIpCapacity])?)).collect();
         // A number says more than a bound.
         let best = found.iter().find(|one| matches!(one, Available::Estimate { .. })).or_else(|| found.first());
-        let beside = if at % 2 == 1 { "beside the load" } else { "without the load" };
+        let beside = if beside_load { "beside the load" } else { "without the load" };
         best.copied().ok_or_else(|| lacks(&format!("nothing was read {beside}"), &trial.looks[at]))
     };
     let available = [look(0)?, look(1)?, look(2)?, look(3)?];

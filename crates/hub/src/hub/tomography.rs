@@ -142,7 +142,7 @@ impl Hub {
     async fn located(&self, network: &Network, metric: Metric, since_ms: i64, hops: &[HopsFinding]) -> Result<Located> {
         let mut latest = BTreeMap::new();
         for one in self.record.latest(metric, since_ms).await? {
-            if let Some(pair) = network.pair(&one.source, &one.target).filter(|_| !self.proofs.has_run(one.run)) {
+            if let Some(pair) = network.pair(&one.source, &one.target) {
                 latest.insert(pair, one);
             }
         }

@@ -1,8 +1,12 @@
 //! What becomes of results.
 
+use std::collections::BTreeMap;
+
 use narrows_bus::Bus;
-use narrows_fleet::message::{Claim, Order, Origin};
+use narrows_fleet::keys::Name;
+use narrows_fleet::message::{Claim, Flag, Order, Origin};
 use narrows_hub::Bottleneck;
+use narrows_record::{Range, RunFilter};
 use narrows_units::Metric;
 use uuid::Uuid;
 
@@ -250,11 +254,35 @@ async fn proved(windows: [(Claim, f64); 4]) -> (World, String) {
     (world, said.text.replace(&format!("{id}: "), ""))
 }
 
+/// Runs that a load of the fleet disturbed, by kind and agent.
+async fn flagged(world: &World) -> BTreeMap<(String, Name), usize> {
+    let range = Range { since_ms: 0, until_ms: i64::MAX };
+    let filter = RunFilter { agent: None, target: None, kind: None, range, limit: 1_000 };
+    let runs = world.record.runs(&filter).await.unwrap();
+    let mut counted = BTreeMap::new();
+    for run in runs.into_iter().filter(|run| run.flags.contains(&Flag::OwnLoad)) {
+        *counted.entry((run.kind, run.agent)).or_default() += 1;
+    }
+    counted
+}
+
 #[tokio::test]
 async fn a_proof_loads_one_path_and_looks_at_another() {
     let (world, said) = proved([100.0, 40.0, 100.0, 41.0].map(|mbps| (Claim::Estimate, mbps))).await;
     assert_eq!(said, "shared");
-    // What was read beside the load is not what is so without it.
+    // What was read beside the load is flagged, and so is the load: no newest value is of them.
+    let flagged = flagged(&world).await;
+    assert_eq!(
+        flagged,
+        [("available", "b", 4), ("throughput", "a", 2)]
+            .map(|(kind, agent, count)| ((kind.to_owned(), name(agent)), count))
+            .into()
+    );
+    let latest = world.record.latest(AVAILABLE, 0).await.unwrap();
+    assert!(latest.iter().all(|one| one.value > 90e6), "{latest:?}");
+    assert_eq!(world.record.latest(Metric::TcpAchievableSingle, 0).await.unwrap(), []);
+    let look = latest.iter().find(|one| one.source == name("b") && one.target == name("d")).unwrap();
+    assert!(look.value > 99e6 && look.at_ms > BEGIN, "a look without the load is as good as any: {look:?}");
     world.hub.locate().await.unwrap();
     assert!(world.hub.bottlenecks(AVAILABLE).iter().all(|one| one.value.value.as_f64() > 90e6));
 }
