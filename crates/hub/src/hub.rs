@@ -15,6 +15,7 @@ mod loads;
 pub(crate) mod orders;
 pub(crate) mod planner;
 pub(crate) mod proofs;
+mod prove;
 mod publish;
 pub(crate) mod rules;
 mod serials;
@@ -163,6 +164,8 @@ impl Hub {
         let states = parts.record.alert_states().await?;
         let orders = Orders::default();
         orders.learn(parts.record.orders(orders::MOST).await?);
+        let proofs = Proofs::default();
+        proofs.learn(parts.record.proofs().await?);
         let hub = Self {
             keys: parts.keys,
             record: parts.record,
@@ -181,7 +184,7 @@ impl Hub {
             serials: std::sync::Mutex::default(),
             serial_known: AtomicU64::new(0),
             tomography: Tomography::default(),
-            proofs: Proofs::default(),
+            proofs,
             loads: Loads::default(),
             walks: Walks::default(),
             wider: Wider::default(),
@@ -327,6 +330,10 @@ impl Hub {
             // Another hub may have given some that are now ours to send.
             if let Err(error) = self.recall_orders().await {
                 tracing::warn!(%error, "orders could not be read");
+            }
+            // Another hub may have begun or ended one.
+            if let Err(error) = self.recall_proofs().await {
+                tracing::warn!(%error, "proofs could not be read");
             }
             // Nothing may come any more of what a proof waits for.
             if let Err(error) = self.judge_proofs().await {

@@ -29,6 +29,9 @@ pub enum Error {
     /// Another run has a key of this reservation at this time.
     #[error("{} is reserved already at this time", .0.key)]
     Reserved(Box<Reservation>),
+    /// Another proof runs, of this bottleneck: that one has to end first.
+    #[error("a proof of {0} runs over one of these paths; it takes some minutes")]
+    Proving(String),
     /// Nobody can read on after this number without a gap.
     #[error("nothing can be read on from this cursor: {0}; begin anew with a time")]
     Cursor(String),

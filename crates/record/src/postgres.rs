@@ -48,6 +48,7 @@ mod migrate;
 mod orders;
 mod outcomes;
 mod plans;
+mod proofs;
 mod questions;
 mod retain;
 mod series;
@@ -71,8 +72,8 @@ use self::migrate::{Alone, alone};
 use crate::error::{Error, Result};
 use crate::fit::{DAY, Fit, clean, time_of};
 use crate::rows::{
-    Agent, AgentState, ArrivalFilter, Arrivals, Audit, GivenOrder, Ingested, LastOutcome, Latest, NewAgent, NewNotice,
-    OrderState, Point, Range, Reservation, RouteSeen, RunFilter, RunRow, SiteValue, Token, WaitingNotice,
+    Agent, AgentState, ArrivalFilter, Arrivals, Audit, GivenOrder, Ingested, KeptProof, LastOutcome, Latest, NewAgent,
+    NewNotice, OrderState, Point, Range, Reservation, RouteSeen, RunFilter, RunRow, SiteValue, Token, WaitingNotice,
 };
 use crate::tables::{HALF_MOVED, MOVING};
 
@@ -246,6 +247,18 @@ impl crate::Record for Record {
 
     async fn orders(&self, limit: usize) -> Result<Vec<GivenOrder>> {
         ask!(self, client => orders::newest(&client, limit))
+    }
+
+    async fn begin_proof(&self, proof: &KeptProof) -> Result<()> {
+        transact!(self, tables => proofs::begin(&tables, proof))
+    }
+
+    async fn set_proof(&self, proof: &KeptProof) -> Result<bool> {
+        ask!(self, client => proofs::set(&client, proof))
+    }
+
+    async fn proofs(&self) -> Result<Vec<KeptProof>> {
+        ask!(self, client => proofs::all(&client))
     }
 
     async fn setting(&self, name: &str) -> Result<String> {

@@ -12,8 +12,8 @@ use uuid::Uuid;
 use crate::error::{Error, Result};
 use crate::fit::DAY;
 use crate::rows::{
-    Agent, AgentState, ArrivalFilter, Arrivals, Audit, GivenOrder, Ingested, LastOutcome, Latest, NewAgent, NewNotice,
-    OrderState, Point, Range, Reservation, RouteSeen, RunFilter, RunRow, SiteValue, Token, WaitingNotice,
+    Agent, AgentState, ArrivalFilter, Arrivals, Audit, GivenOrder, Ingested, KeptProof, LastOutcome, Latest, NewAgent,
+    NewNotice, OrderState, Point, Range, Reservation, RouteSeen, RunFilter, RunRow, SiteValue, Token, WaitingNotice,
 };
 
 /// What the hub keeps. Every call is one transaction, but [`Record::roll_up`] and
@@ -126,6 +126,16 @@ pub trait Record: Send + Sync {
     /// The newest orders, so many at most, the oldest of them first.
     async fn orders(&self, limit: usize) -> Result<Vec<GivenOrder>>;
 
+    /// Begins a proof in the place of the one before of its bottleneck. [`crate::Error::Proving`]: that
+    /// one runs, or another one that has one of its keys.
+    async fn begin_proof(&self, proof: &KeptProof) -> Result<()>;
+
+    /// What became of a proof that runs, and says whether it did run; its keys stay.
+    async fn set_proof(&self, proof: &KeptProof) -> Result<bool>;
+
+    /// The newest proof of each bottleneck.
+    async fn proofs(&self) -> Result<Vec<KeptProof>>;
+
     /// The last text under a name: the fleet's configuration, the hub's own settings. Empty if
     /// there is none.
     async fn setting(&self, name: &str) -> Result<String>;
@@ -174,7 +184,7 @@ pub trait Record: Send + Sync {
     async fn roll_up(&self) -> Result<u64>;
 
     /// Removes whole days that are too old, and returns how many runs that were: evidence after 30
-    /// days, values and runs after 400; reservations, orders, the order in which runs were kept, tokens, silences, notices and
+    /// days, values and runs after 400; reservations, orders, proofs, the order in which runs were kept, tokens, silences, notices and
     /// what was refused after 35. Sums of hours, newest values and the audit stay.
     async fn retain(&self, now_ms: i64) -> Result<u64>;
 }
@@ -212,6 +222,14 @@ pub(crate) fn cursor(after: u64, oldest: Option<i64>, newest: i64) -> Result<i64
 /// The begin of the day that was so many days before now: whole days are removed at once.
 pub(crate) fn day_before(now_ms: i64, days: i64) -> i64 {
     now_ms.div_euclid(DAY).saturating_sub(days).saturating_mul(DAY)
+}
+
+/// The bottleneck of a proof that runs and keeps another one from it.
+pub(crate) fn in_the_way(proof: &KeptProof, all: Vec<KeptProof>) -> Option<String> {
+    let meets = |other: &KeptProof| {
+        other.bottleneck == proof.bottleneck || other.keys.iter().any(|key| proof.keys.contains(key))
+    };
+    all.into_iter().find(|other| other.running && meets(other)).map(|other| other.bottleneck)
 }
 
 /// The name itself, or with the first number that makes it one that nobody has.

@@ -373,6 +373,21 @@ pub struct OrderState {
     pub said: Option<String>,
 }
 
+/// A proof by load that paths share a bottleneck, and how far it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeptProof {
+    /// The number of the bottleneck.
+    pub bottleneck: String,
+    /// Whether it runs.
+    pub running: bool,
+    /// What both of its paths cross: no other proof has any of it meanwhile.
+    pub keys: Vec<Key>,
+    /// When it began, or ended.
+    pub at_ms: i64,
+    /// More about it, as JSON.
+    pub doc: String,
+}
+
 /// Who changed what.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Audit {

@@ -12,6 +12,7 @@ mod ingest;
 mod orders;
 mod outcomes;
 mod plans;
+mod proofs;
 mod questions;
 mod retain;
 mod series;
@@ -37,8 +38,8 @@ use self::threads::Threads;
 use crate::error::{Error, Result};
 use crate::fit::{Fit, clean, to_json};
 use crate::rows::{
-    Agent, AgentState, ArrivalFilter, Arrivals, Audit, GivenOrder, Ingested, LastOutcome, Latest, NewAgent, NewNotice,
-    OrderState, Point, Range, Reservation, RouteSeen, RunFilter, RunRow, SiteValue, Token, WaitingNotice,
+    Agent, AgentState, ArrivalFilter, Arrivals, Audit, GivenOrder, Ingested, KeptProof, LastOutcome, Latest, NewAgent,
+    NewNotice, OrderState, Point, Range, Reservation, RouteSeen, RunFilter, RunRow, SiteValue, Token, WaitingNotice,
 };
 use crate::tables::{HALF_MOVED, MOVING};
 
@@ -234,6 +235,20 @@ impl crate::Record for Record {
 
     async fn orders(&self, limit: usize) -> Result<Vec<GivenOrder>> {
         self.read(move |tables| orders::newest(tables, limit)).await
+    }
+
+    async fn begin_proof(&self, proof: &KeptProof) -> Result<()> {
+        let proof = proof.clone();
+        self.write(move |tables| proofs::begin(tables, &proof)).await
+    }
+
+    async fn set_proof(&self, proof: &KeptProof) -> Result<bool> {
+        let proof = proof.clone();
+        self.write(move |tables| proofs::set(tables, &proof)).await
+    }
+
+    async fn proofs(&self) -> Result<Vec<KeptProof>> {
+        self.read(proofs::all).await
     }
 
     async fn setting(&self, name: &str) -> Result<String> {

@@ -78,7 +78,7 @@ pub(crate) const OF_RUNS: [Table; 2] = [
 ];
 
 /// All others.
-pub(crate) const OTHERS: [Table; 19] = [
+pub(crate) const OTHERS: [Table; 20] = [
     Table {
         name: "agent",
         keys: 1,
@@ -179,6 +179,17 @@ pub(crate) const OTHERS: [Table; 19] = [
         ],
     },
     Table { name: "arrival", keys: 1, columns: &[("number", Kind::Int), ("run", Kind::Uuid), ("at_ms", Kind::Int)] },
+    Table {
+        name: "proof",
+        keys: 1,
+        columns: &[
+            ("bottleneck", Kind::Text),
+            ("running", Kind::Bool),
+            ("keys", Kind::Text),
+            ("at_ms", Kind::Int),
+            ("doc", Kind::Text),
+        ],
+    },
     Table { name: "setting", keys: 1, columns: &[("name", Kind::Text), ("text", Kind::Text)] },
     Table { name: "counter", keys: 1, columns: &[("name", Kind::Text), ("value", Kind::Int)] },
     Table {

@@ -66,7 +66,9 @@ impl From<Error> for Problem {
             Error::Request(_) | Error::Config(_) => StatusCode::BAD_REQUEST,
             Error::Missing(_) | Error::Record(narrows_record::Error::NotFound) => StatusCode::NOT_FOUND,
             Error::Record(narrows_record::Error::Token) => StatusCode::FORBIDDEN,
-            Error::Record(narrows_record::Error::Reserved(_)) => StatusCode::CONFLICT,
+            Error::Record(narrows_record::Error::Reserved(_) | narrows_record::Error::Proving(_)) => {
+                StatusCode::CONFLICT
+            }
             Error::Record(narrows_record::Error::Cursor(_)) => StatusCode::GONE,
             Error::State { .. } | Error::Record(_) | Error::Bus(_) | Error::Serve(_) | Error::Task(_) => {
                 StatusCode::SERVICE_UNAVAILABLE

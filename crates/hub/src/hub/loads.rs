@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use narrows_fleet::keys::{Key, Path, Resource};
+use narrows_fleet::keys::{Key, Name, Path, Resource};
 use narrows_fleet::lease::VALID_FOR;
 use narrows_fleet::message::{Flag, Origin, Run};
 use uuid::Uuid;
@@ -64,8 +64,8 @@ impl Loads {
 }
 
 impl Hub {
-    /// The run, marked if a load crossed its path meanwhile. A proof has the load and the looks beside
-    /// it by intent: neither says what is so without it.
+    /// The run, marked if a load crossed its path meanwhile. A proof has a load and looks beside it
+    /// by intent: neither says what is so without it.
     pub(super) fn marked(&self, mut run: Run, network: &Network) -> Run {
         if run.flags.contains(&Flag::OwnLoad) {
             return run;
@@ -76,21 +76,27 @@ impl Hub {
             run.flags.push(Flag::OwnLoad);
             return run;
         }
-        let sites = [&run.agent, &run.target].map(|host| self.site_of(host));
-        let path = Path {
-            source: &run.agent,
-            target: &run.target,
-            source_site: sites[0].as_ref(),
-            target_site: sites[1].as_ref(),
-            forward: &network.shared_links(&run.agent, &run.target),
-            reverse: &network.shared_links(&run.target, &run.agent),
-            both_directions: true,
-        };
+        let resources = self.resources_of(network, &run.agent, &run.target);
         let until_ms = run.began_ms.saturating_add(i64::try_from(run.length_ms).unwrap_or(i64::MAX));
-        if self.loads.crossed(run.id, &path.resources(), (run.began_ms, until_ms)) {
+        if self.loads.crossed(run.id, &resources, (run.began_ms, until_ms)) {
             run.flags.push(Flag::OwnLoad);
         }
         run
+    }
+
+    /// What a path crosses in both directions, as far as it is known.
+    pub(super) fn resources_of(&self, network: &Network, source: &Name, target: &Name) -> Vec<Resource> {
+        let sites = [source, target].map(|host| self.site_of(host));
+        let path = Path {
+            source,
+            target,
+            source_site: sites[0].as_ref(),
+            target_site: sites[1].as_ref(),
+            forward: &network.shared_links(source, target),
+            reverse: &network.shared_links(target, source),
+            both_directions: true,
+        };
+        path.resources()
     }
 }
 

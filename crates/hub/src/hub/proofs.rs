@@ -1,264 +1,141 @@
-//! *Prove*: whether two paths share a link, by what one has available while the other is loaded.
+//! Proofs that paths share a bottleneck, and how far they are. The record has them; here they are
+//! too, so that no page and no result costs a question.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use narrows_fleet::keys::Name;
-use narrows_fleet::message::{Claim, Direction, Flag, Run, Value};
-use narrows_fleet::sharing::{Available, Proof, ProofVerdict, prove};
-use narrows_fleet::topology::Pair;
-use narrows_units::{BitRate, Metric};
-use serde::Serialize;
+use narrows_fleet::keys::{Key, Name};
+use narrows_fleet::sharing::ProofVerdict;
+use narrows_record::KeptProof;
+use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use crate::directory::{Presence, presence};
-use crate::error::{Error, Result};
-use crate::hub::Hub;
-use crate::hub::bottlenecks::{Bottleneck, bottlenecks, hosts};
-use crate::hub::give::Terms;
-use crate::hub::orders::OrderRow;
-use crate::hub::tomography::Findings;
-
-/// Proofs since the start of the hub, by bottleneck.
+/// The newest proof of each bottleneck.
 #[derive(Debug, Default)]
 pub(crate) struct Proofs {
     all: Mutex<BTreeMap<String, Trial>>,
 }
 
 /// Two loading runs over one path, and looks at the other one without, with, without and with them.
-#[derive(Debug, Clone)]
-struct Trial {
-    row: ProofRow,
-    b: (Name, Name),
-    loads: [Uuid; 2],
-    /// Two for each time: a look may find nothing.
-    looks: [[Uuid; 2]; 4],
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct Trial {
+    pub(super) row: ProofRow,
+    /// What both paths cross: no other proof runs over any of it.
+    pub(super) keys: Vec<Key>,
+    /// The path that is looked at.
+    pub(super) b: (Name, Name),
+    /// Nothing while they are given.
+    pub(super) orders: Option<TrialOrders>,
 }
 
-impl Trial {
-    fn orders(&self) -> impl Iterator<Item = Uuid> {
+/// The orders of a proof.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+pub(super) struct TrialOrders {
+    pub(super) loads: [Uuid; 2],
+    /// Two for each time: a look may find nothing.
+    pub(super) looks: [[Uuid; 2]; 4],
+}
+
+/// How far a proof is.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
+pub(crate) struct ProofRow {
+    /// `running`, `shared`, `not_shared` or `inconclusive`.
+    #[cfg_attr(test, schema(value_type = String))]
+    pub(super) state: ProofState,
+    /// How much likelier the values are if the load of one takes from the other.
+    pub(super) ratio: Option<f64>,
+    /// What it lacked, if it could not compare anything.
+    pub(super) why: Option<String>,
+    pub(super) at_ms: i64,
+}
+
+/// Whether a proof has ended, and with what.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum ProofState {
+    Running,
+    Shared,
+    NotShared,
+    Inconclusive,
+}
+
+impl TrialOrders {
+    pub(super) fn all(&self) -> impl Iterator<Item = Uuid> {
         self.loads.into_iter().chain(self.looks.into_iter().flatten())
     }
 }
 
-/// How far a proof is.
-#[derive(Debug, Clone, Serialize)]
-#[cfg_attr(test, derive(utoipa::ToSchema))]
-pub(crate) struct ProofRow {
-    /// `running`, `shared`, `not_shared` or `inconclusive`.
-    pub(crate) state: &'static str,
-    /// How much likelier the values are if the load of one takes from the other.
-    pub(crate) ratio: Option<f64>,
-    /// What it lacked, if it could not compare anything.
-    pub(crate) why: Option<String>,
-    pub(crate) at_ms: i64,
+impl Trial {
+    pub(super) fn is_running(&self) -> bool {
+        self.row.state == ProofState::Running
+    }
+
+    /// As the record is to have it.
+    pub(super) fn kept(&self, bottleneck: &str) -> KeptProof {
+        KeptProof {
+            bottleneck: bottleneck.to_owned(),
+            running: self.is_running(),
+            keys: self.keys.clone(),
+            at_ms: self.row.at_ms,
+            doc: serde_json::to_string(self).expect("it has text keys"),
+        }
+    }
+}
+
+impl ProofState {
+    /// By the likelihood ratio; nothing could be compared without one.
+    pub(super) fn of(ratio: Option<f64>) -> Self {
+        match ratio.map(ProofVerdict::of) {
+            Some(ProofVerdict::Shared) => Self::Shared,
+            Some(ProofVerdict::NotShared) => Self::NotShared,
+            Some(ProofVerdict::Inconclusive) | None => Self::Inconclusive,
+        }
+    }
+
+    pub(super) const fn as_str(self) -> &'static str {
+        match self {
+            Self::Running => "running",
+            Self::Shared => "shared",
+            Self::NotShared => "not_shared",
+            Self::Inconclusive => "inconclusive",
+        }
+    }
 }
 
 impl Proofs {
     pub(crate) fn row(&self, bottleneck: &str) -> Option<ProofRow> {
-        self.all.lock().unwrap_or_else(PoisonError::into_inner).get(bottleneck).map(|trial| trial.row.clone())
+        self.lock().get(bottleneck).map(|trial| trial.row.clone())
     }
 
     /// Whether an order is the load of a proof: it sends as much as it is told, whatever the path
     /// carries.
     pub(crate) fn is_load(&self, order: Uuid) -> bool {
-        let all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
-        all.values().any(|trial| trial.loads.contains(&order))
+        self.lock().values().any(|trial| trial.orders.is_some_and(|orders| orders.loads.contains(&order)))
     }
-}
 
-impl Hub {
-    /// Begins a proof of a bottleneck: loads one path over it, and looks at another one.
-    pub async fn prove(&self, id: &str, who: &str) -> Result<()> {
-        let found = self.tomography.found();
-        let all = [&found.available, &found.capacity].map(|located| bottlenecks(&found.network, located));
-        let mut named = all.iter().flatten().filter(|one| one.id == id);
-        let one = named.next().ok_or_else(|| Error::Missing(format!("bottleneck \"{id}\"")))?;
-        let least = named.map(|other| other.value.value).fold(one.value.value, BitRate::min);
-        if self.proofs.row(id).is_some_and(|row| row.state == RUNNING) {
-            return Err(Error::Request("this proof is running".to_owned()));
-        }
-        let load = LOAD_SHARE * least.as_f64();
-        let [a, b] = self.two_paths(&found, one, load)?;
-        let begin = self.now() + STEP_MS;
-        // One lease over both paths: no other load than ours is on the one that is looked at.
-        let both = |at| Terms { earliest: Some(at), also: Some(&b), ..Terms::default() };
-        let command = command_of(load);
-        let load = |at| self.order_at(&a.0, &a.1, &command, who, both(at));
-        let first = load(begin).await?;
-        let second = load(first.at_ms + 2 * STEP_MS).await?;
-        let mut looks = Vec::new();
-        let times = [first.at_ms - STEP_MS, first.at_ms, second.at_ms - STEP_MS, second.at_ms];
-        for (at, beside) in times.into_iter().zip([None, Some(&a.0), None, Some(&a.0)]) {
-            let mut both = [Uuid::nil(); 2];
-            for (id, into) in both.iter_mut().zip(INTO_MS) {
-                let terms = Terms { earliest: Some(at + into), beside, ..Terms::default() };
-                *id = self.order_at(&b.0, &b.1, "available", who, terms).await?.id;
+    /// Takes what the record has: proofs of before this hub began, and of others.
+    pub(crate) fn learn(&self, kept: Vec<KeptProof>) {
+        let read = |proof: KeptProof| match serde_json::from_str(&proof.doc) {
+            Ok(trial) => Some((proof.bottleneck, trial)),
+            Err(error) => {
+                tracing::debug!(%error, proof.bottleneck, "a proof of the record cannot be read");
+                None
             }
-            looks.push(both);
-        }
-        let looks = [looks[0], looks[1], looks[2], looks[3]];
-        let row = ProofRow { state: RUNNING, ratio: None, why: None, at_ms: self.now() };
-        let trial = Trial { row, b, loads: [first.id, second.id], looks };
-        self.proofs.all.lock().unwrap_or_else(PoisonError::into_inner).insert(id.to_owned(), trial);
-        Ok(())
+        };
+        *self.lock() = kept.into_iter().filter_map(read).collect();
     }
 
-    /// A path to load and one to look at, over a bottleneck and without a common host.
-    ///
-    /// The one that is looked at is held back by it. The other one needs only cross it: of few
-    /// paths it is known what holds them back, of most that ever were traced where they go.
-    fn two_paths(&self, found: &Findings, one: &Bottleneck, load: f64) -> Result<[(Name, Name); 2]> {
-        let now = self.now();
-        let is_there = |host: &Name| {
-            let agent = self.directory.get(host);
-            agent.is_some_and(|agent| matches!(presence(&agent, now), Presence::Online | Presence::Late))
-        };
-        let named = |pairs: &[Pair]| -> Vec<(Pair, (Name, Name))> {
-            let all = pairs.iter().map(|pair| (*pair, hosts(&found.network, *pair)));
-            all.filter(|(_, (source, target))| is_there(source) && is_there(target)).collect()
-        };
-        let held = named(&one.paths);
-        let mut others = named(&found.network.graph.segments()[one.segment.0 as usize].pairs);
-        others.retain(|(pair, _)| !one.paths.contains(pair));
-        // What another link keeps below the load is the last choice.
-        let is_narrow = |pair: &Pair| {
-            let latest = found.available.latest.get(pair);
-            latest.is_some_and(|one| matches!(one.claim, Claim::Estimate | Claim::AtMost) && one.high < load)
-        };
-        others.sort_by_key(|(pair, _)| is_narrow(pair));
-        let apart =
-            |a: &(Name, Name), b: &(Name, Name)| ![&b.0, &b.1].iter().any(|host| **host == a.0 || **host == a.1);
-        let two = held.iter().chain(&others).find_map(|(_, a)| {
-            let b = held.iter().map(|(_, b)| b).find(|b| apart(a, b))?;
-            Some([a.clone(), b.clone()])
-        });
-        two.ok_or_else(|| Error::Request(NEEDS_TWO.to_owned()))
+    pub(super) fn put(&self, bottleneck: &str, trial: Trial) {
+        self.lock().insert(bottleneck.to_owned(), trial);
     }
 
-    /// Ends the proofs whose runs are all there, or lost.
-    pub(crate) async fn judge_proofs(&self) -> Result<()> {
-        let running = |trial: &Trial| trial.row.state == RUNNING;
-        let open: Vec<(String, Trial)> = {
-            let all = self.proofs.all.lock().unwrap_or_else(PoisonError::into_inner);
-            all.iter().filter(|(_, trial)| running(trial)).map(|(id, trial)| (id.clone(), trial.clone())).collect()
-        };
-        if !open.is_empty() {
-            // Another hub may have taken their results.
-            self.recall_orders().await?;
-            self.orders.expire(self.now());
-        }
-        for (id, trial) in open {
-            let row = |order| self.orders.row(order);
-            let ended = |row: Option<OrderRow>| row.is_none_or(|row| row.run.is_some() || row.state == "lost");
-            if !trial.orders().all(|order| ended(row(order))) {
-                continue;
-            }
-            let mut runs = BTreeMap::new();
-            for order in trial.orders() {
-                if let Some(run) = row(order).and_then(|row| row.run) {
-                    runs.insert(order, self.record.run(run).await?);
-                }
-            }
-            let (ratio, why) = match proof(&trial, &runs, self.variation(&trial.b).await?) {
-                Ok(proof) => (prove(&proof), None),
-                Err(why) => (None, Some(why)),
-            };
-            let state = match ratio.map(ProofVerdict::of) {
-                Some(ProofVerdict::Shared) => "shared",
-                Some(ProofVerdict::NotShared) => "not_shared",
-                Some(ProofVerdict::Inconclusive) | None => "inconclusive",
-            };
-            let now = self.now();
-            let text = why.as_ref().map_or_else(String::new, |why| format!(": {why}"));
-            self.record.audit("hub", "proof.ended", &format!("{id}: {state}{text}"), now).await?;
-            if let Some(trial) = self.proofs.all.lock().unwrap_or_else(PoisonError::into_inner).get_mut(&id) {
-                trial.row = ProofRow { state, ratio, why, at_ms: now };
-            }
-        }
-        Ok(())
+    pub(super) fn running(&self) -> Vec<(String, Trial)> {
+        let all = self.lock();
+        all.iter().filter(|(_, trial)| trial.is_running()).map(|(id, trial)| (id.clone(), trial.clone())).collect()
     }
 
-    /// How much a pair's available rate differs from one look to the next, as a share of it.
-    async fn variation(&self, (source, target): &(Name, Name)) -> Result<f64> {
-        let range = narrows_record::Range { since_ms: self.now() - 86_400_000, until_ms: self.now() };
-        let points = self.record.series(source, target, Metric::AvailableIpCapacity, range, 200).await?;
-        // Looks beside a load are not among them: that is no variation of the path.
-        let mut steps: Vec<f64> = points
-            .windows(2)
-            // Bounds differ by what ended each search, and not by the path.
-            .filter(|two| two.iter().all(|point| point.value > 0.0 && point.claim == Claim::Estimate))
-            .map(|two| (two[1].value / two[0].value).ln().abs() / std::f64::consts::SQRT_2)
-            .collect();
-        steps.sort_by(f64::total_cmp);
-        // Steps are half-normal: their median is 0.6745 of the standard deviation.
-        Ok(if steps.len() < FEWEST { UNKNOWN } else { (steps[steps.len() / 2] / 0.6745).max(LEAST) })
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Trial>> {
+        self.all.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
-
-/// A load of UDP packets at a steady rate. TCP would give way to the looks, by what they take.
-fn command_of(load: f64) -> String {
-    let rate = BitRate::from_bps_f64(load).unwrap_or(BitRate::ZERO);
-    format!("throughput -u -b {} -t {LOAD_SECONDS}", rate.bps())
-}
-
-/// What the runs say, by their orders; or what is missing.
-fn proof(trial: &Trial, runs: &BTreeMap<Uuid, Run>, variation: f64) -> std::result::Result<Proof, String> {
-    let of = |order: &Uuid, metrics: &[Metric]| -> Option<Value> {
-        let fits = |value: &&Value| metrics.contains(&value.metric) && value.direction == Direction::Forward;
-        runs.get(order)?.values.iter().find(fits).copied()
-    };
-    let lacks = |what: &str, orders: &[Uuid]| {
-        let reason = orders.iter().rev().find_map(|order| runs.get(order)?.reason.clone());
-        format!("{what}: {}", reason.as_deref().unwrap_or("its run was lost"))
-    };
-    // What a load sent it sent, even if the path carries more.
-    let sent = [Metric::TcpAchievableParallel, Metric::TcpAchievableSingle, Metric::UdpAchievable];
-    let load = |order: &Uuid| {
-        let value = of(order, &sent).filter(|value| matches!(value.claim, Claim::Estimate | Claim::AtLeast));
-        value.map(|value| value.value).ok_or_else(|| lacks("a load was not sent", &[*order]))
-    };
-    let load = load(&trial.loads[0])?.min(load(&trial.loads[1])?);
-    let look = |at: usize| {
-        let beside_load = at % 2 == 1;
-        // A load of somebody else crossed it: it shows neither the one nor the other.
-        let crossed = |run: &Run| !beside_load && run.flags.contains(&Flag::OwnLoad);
-        let looks = trial.looks[at].iter().filter(|order| !runs.get(*order).is_some_and(crossed));
-        let found: Vec<Available> =
-            looks.filter_map(|order| available(&of(order, &[Metric::AvailableIpCapacity])?)).collect();
-        // A number says more than a bound.
-        let best = found.iter().find(|one| matches!(one, Available::Estimate { .. })).or_else(|| found.first());
-        let beside = if beside_load { "beside the load" } else { "without the load" };
-        best.copied().ok_or_else(|| lacks(&format!("nothing was read {beside}"), &trial.looks[at]))
-    };
-    let available = [look(0)?, look(1)?, look(2)?, look(3)?];
-    let load = BitRate::from_bps_f64(load).ok_or("a load that is no rate")?;
-    Ok(Proof { available, load, variation })
-}
-
-/// A bound stays a bound: only the side on which the truth lies is known.
-fn available(value: &Value) -> Option<Available> {
-    let [bound, low, high] = [value.value, value.low, value.high].map(BitRate::from_bps_f64);
-    match value.claim {
-        Claim::Estimate => Some(Available::Estimate { value: bound?, low: low?, high: high? }),
-        Claim::AtLeast => Some(Available::AtLeast { value: bound?, low: low? }),
-        Claim::AtMost => Some(Available::AtMost { value: bound?, high: high? }),
-        Claim::Inconclusive => None,
-    }
-}
-
-const RUNNING: &str = "running";
-const NEEDS_TWO: &str = "a proof needs two paths over this link whose four hosts differ and are there: one that it holds \
-                         back, and another one that was traced over it";
-/// Looks are so far apart.
-const STEP_MS: i64 = 60_000;
-/// A look begins when the load is steady; the second one is over before the load.
-const INTO_MS: [i64; 2] = [8_000, 17_000];
-/// Of what the link has available: enough to be missed by who looks, and room for what others send.
-const LOAD_SHARE: f64 = 0.7;
-/// Longer than two looks take.
-const LOAD_SECONDS: u32 = 30;
-/// Looks from which the variation of a path is known.
-const FEWEST: usize = 6;
-const UNKNOWN: f64 = 0.1;
-const LEAST: f64 = 0.01;

@@ -6,7 +6,7 @@ use narrows_bus::Bus;
 use narrows_fleet::keys::Name;
 use narrows_fleet::message::{Claim, Flag, Order, Origin};
 use narrows_hub::Bottleneck;
-use narrows_record::{Range, RunFilter};
+use narrows_record::{KeptProof, Range, RunFilter};
 use narrows_units::Metric;
 use uuid::Uuid;
 
@@ -198,7 +198,7 @@ async fn a_link_whose_hosts_have_left_fires_no_more() {
 /// Proves the core of four hosts with these windows on b to d; the load on a to c sends 60. Returns
 /// what the hub says of it. Of the two looks of each window the first finds nothing.
 async fn proved(windows: [(Claim, f64); 4]) -> (World, String) {
-    let world = World::new().await;
+    let mut world = World::new().await;
     let mut agents = four(&world).await;
     over_the_core(&world, &mut agents, 100.0, AVAILABLE, BEGIN).await;
     let id = core(&world, AVAILABLE).id;
@@ -229,6 +229,9 @@ async fn proved(windows: [(Claim, f64); 4]) -> (World, String) {
     let beside: Vec<_> =
         looks.iter().map(|order| order.beside.as_ref().map(narrows_fleet::keys::Name::as_str)).collect();
     assert_eq!(beside, [[None; 2], [Some("a"); 2], [None; 2], [Some("a"); 2]].concat());
+    // Another process of the hub goes on with it.
+    world.restart().await;
+    assert!(world.record.proofs().await.unwrap()[0].running);
     let (load, none) = ((Claim::Estimate, 60.0), (Claim::Inconclusive, 0.0));
     let [first, second, third, fourth] = windows;
     let said = [none, first, load, none, second, none, third, load, none, fourth];
@@ -285,6 +288,47 @@ async fn a_proof_loads_one_path_and_looks_at_another() {
     assert!(look.value > 99e6 && look.at_ms > BEGIN, "a look without the load is as good as any: {look:?}");
     world.hub.locate().await.unwrap();
     assert!(world.hub.bottlenecks(AVAILABLE).iter().all(|one| one.value.value.as_f64() > 90e6));
+}
+
+/// Of two that are begun at a time one is, and it has no more orders than one.
+#[tokio::test]
+async fn a_proof_begins_once() {
+    let world = World::new().await;
+    let mut agents = four(&world).await;
+    over_the_core(&world, &mut agents, 100.0, AVAILABLE, BEGIN).await;
+    let id = core(&world, AVAILABLE).id;
+    let (first, second) = tokio::join!(world.hub.prove(&id, "test"), world.hub.prove(&id, "test"));
+    let refused =
+        [first, second].into_iter().filter_map(Result::err).map(|error| error.to_string()).collect::<Vec<_>>();
+    assert_eq!(refused, [format!("a proof of {id} runs over one of these paths; it takes some minutes")]);
+    assert_eq!(world.record.orders(99).await.unwrap().len(), 10);
+    // Nor does another one begin over its paths, of whichever link.
+    let running = world.record.proofs().await.unwrap().remove(0);
+    let other = KeptProof { bottleneck: "other".to_owned(), keys: vec!["host.d".parse().unwrap()], ..running };
+    assert!(world.record.begin_proof(&other).await.is_err());
+}
+
+/// A hub that is killed while it gives the orders leaves no proof that runs for ever.
+#[tokio::test]
+async fn a_proof_that_never_got_its_orders_ends() {
+    let mut world = World::new().await;
+    let mut agents = four(&world).await;
+    over_the_core(&world, &mut agents, 100.0, AVAILABLE, BEGIN).await;
+    let id = core(&world, AVAILABLE).id;
+    world.hub.prove(&id, "test").await.unwrap();
+    let mut half = world.record.proofs().await.unwrap().remove(0);
+    let mut doc: serde_json::Value = serde_json::from_str(&half.doc).unwrap();
+    doc["orders"] = serde_json::Value::Null;
+    half.doc = doc.to_string();
+    assert!(world.record.set_proof(&half).await.unwrap());
+    world.restart().await;
+    world.pass(3 * MINUTE);
+    let run = agents[2].run(&name("b"), "rtt", Metric::RoundTripTime, 1e-9, world.now());
+    agents[2].publish(&run).await;
+    assert_eq!(world.ingest().await, 1);
+    let said = world.record.audits(None, 1).await.unwrap().remove(0);
+    assert_eq!(said.text, format!("{id}: inconclusive: the hub ended before it had given all orders"));
+    assert!(!world.record.proofs().await.unwrap()[0].running);
 }
 
 #[tokio::test]

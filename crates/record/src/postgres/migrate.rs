@@ -15,6 +15,7 @@ pub(crate) const STEPS: Steps = &[
     include_str!("../../schema/postgres/4.sql"),
     include_str!("../../schema/postgres/5.sql"),
     include_str!("../../schema/postgres/6.sql"),
+    include_str!("../../schema/postgres/7.sql"),
 ];
 
 /// Tables of which each day is a partition, in the order in which they are written.

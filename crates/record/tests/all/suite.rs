@@ -8,6 +8,7 @@ mod many;
 mod orders;
 mod outcomes;
 mod plans;
+mod proofs;
 mod routes;
 mod runs;
 mod series;
@@ -59,6 +60,8 @@ pub(crate) fn cases() -> Vec<Case> {
         case("a span ends with its run", |world| Box::pin(plans::end(world))),
         case("an order and its spans are kept, or neither", |world| Box::pin(orders::give(world))),
         case("an order keeps its run", |world| Box::pin(orders::states(world))),
+        case("a proof has its paths for itself", |world| Box::pin(proofs::alone(world))),
+        case("of two hubs one proves", |world| Box::pin(proofs::race(world))),
         case("settings and serials", |world| Box::pin(plans::settings(world))),
         case("states of alerts are kept", |world| Box::pin(alerts::states(world))),
         case("a notice waits until it is done", |world| Box::pin(alerts::notices(world))),
