@@ -19,11 +19,11 @@ use tokio::task::{AbortHandle, JoinSet};
 
 use crate::error::Result;
 use crate::feed::{bucket, feed, recall_plan};
+use crate::former::{Former, own};
 use crate::lease::Leases;
 use crate::parts::Parts;
 use crate::server;
 use crate::shared::Shared;
-use crate::spool::Spool;
 use crate::state::Membership;
 use crate::{connection, moves, send, status, work};
 
@@ -37,7 +37,10 @@ pub struct Agent {
 impl Agent {
     /// Starts its tasks, within a tokio runtime.
     pub fn start(parts: Parts) -> Result<Self> {
-        let spool = Spool::open(&parts.state.path("spool.db"), parts.bounds)?;
+        let (spool, former) = own(&parts.state, &parts.membership.joined, parts.bounds)?;
+        if let Some(Former { path, runs }) = former {
+            tracing::warn!(runs, path = %path.display(), "results of a member of before cannot be sent any more");
+        }
         let (bus, clock) = (Arc::clone(&parts.bus), Arc::clone(&parts.clock));
         let (leases, driver) = Leases::new(&parts.membership.joined, parts.state.key()?, bus, clock);
         let shared = Arc::new(Shared::new(parts, spool, leases));

@@ -74,6 +74,24 @@ impl Spool {
         Ok(Self { database, bounds, unkept: 0 })
     }
 
+    /// Whose results these are; nothing if nobody said so.
+    pub(crate) fn owner(&self) -> Result<Option<String>> {
+        Ok(self.database.query_row("select text from owner", [], |row| row.get(0)).optional()?)
+    }
+
+    /// From now on they are this one's.
+    pub(crate) fn set_owner(&self, owner: &str) -> Result<()> {
+        self.database.execute("insert or replace into owner (number, text) values (1, ?1)", [owner])?;
+        Ok(())
+    }
+
+    /// The agent of the oldest result that waits.
+    pub(crate) fn agent(&self) -> Result<Option<Name>> {
+        let oldest = self.after(0)?;
+        let run = oldest.first().and_then(|parcel| serde_json::from_slice::<Run>(&parcel.text).ok());
+        Ok(run.map(|run| run.agent))
+    }
+
     /// Keeps a result, and gives it its number. One that the disk does not take is lost, and counts
     /// as that.
     pub fn add(&mut self, run: &mut Run, now_ms: i64) -> Result<u64> {
@@ -234,6 +252,7 @@ const TABLES: &str = "
 create table if not exists run (
   seq integer primary key, id text not null, kind text not null, at_ms integer not null,
   octets integer not null, text blob not null) strict;
+create table if not exists owner (number integer primary key, text text not null) strict;
 create table if not exists number (name text primary key, value integer not null) strict, without rowid;
 create table if not exists seen_order (id text primary key, serial integer not null unique, not_after_ms integer not null) strict;
 create table if not exists measured (

@@ -92,7 +92,7 @@ impl State {
         self.join(membership)
     }
 
-    /// It left: nothing of the fleet stays but the spool.
+    /// It left: nothing of the fleet stays but results that could not be sent.
     pub fn leave(&self) -> Result<()> {
         self.forget(&[JOINED, PLAN, STATUS, SEED, SERVER_KEYS])
     }

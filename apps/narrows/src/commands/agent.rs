@@ -91,6 +91,7 @@ fn join(args: &JoinArgs) -> Result<Exit, Failure> {
     };
     let state = args.state.open()?;
     let _lock = state.lock().map_err(failure)?;
+    let wanted = name.clone();
     let wish = Join {
         token: String::new(),
         name,
@@ -106,7 +107,7 @@ fn join(args: &JoinArgs) -> Result<Exit, Failure> {
     let Some(before) = before else {
         let joined = runtime.block_on(narrows_agent::join(&hub, &token, wish, &key)).map_err(failure)?;
         state.join(&joined).map_err(failure)?;
-        return greet(&joined);
+        return greet(&joined, &wanted);
     };
     // Whoever starts a container need not know whether its host has joined before.
     let agent = &before.joined.agent;
@@ -118,14 +119,17 @@ fn join(args: &JoinArgs) -> Result<Exit, Failure> {
         Rejoined::Anew(now) => {
             state.join_anew(&now).map_err(failure)?;
             output::complain(&format!("the hub did not know {agent} any more"));
-            return greet(&now);
+            return greet(&now, &wanted);
         }
     }
     Ok(Exit::Valid)
 }
 
-fn greet(membership: &Membership) -> Result<Exit, Failure> {
+fn greet(membership: &Membership, wanted: &Name) -> Result<Exit, Failure> {
     let (agent, hub) = (&membership.joined.agent, &membership.hub);
+    if agent != wanted {
+        output::complain(&format!("the name {wanted} is of another agent, now or before: its results stay its own"));
+    }
     let next = "next: narrows agent run, or: systemctl enable --now narrows-agent";
     output::write(&format!("{agent} joined the fleet of {hub}\n{next}\n"), None)?;
     Ok(Exit::Valid)

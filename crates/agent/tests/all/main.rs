@@ -5,6 +5,7 @@
 
 mod clocks;
 mod leases;
+mod leaving;
 mod memory;
 mod plans;
 mod results;

@@ -168,14 +168,25 @@ impl World {
         self.start_within(agent, Limits::default())
     }
 
+    pub(crate) fn membership(&self, agent: &str) -> Membership {
+        Membership { hub: String::new(), key_hash: String::new(), port: 8620, joined: self.joined(agent) }
+    }
+
+    pub(crate) fn state(&self, host: &str) -> State {
+        State::open(&self.place(host)).unwrap()
+    }
+
     /// Starts an agent, or starts it again on the same folder.
     pub(crate) fn start_within(&self, agent: &str, limits: Limits) -> Agent {
-        let membership =
-            Membership { hub: String::new(), key_hash: String::new(), port: 8620, joined: self.joined(agent) };
+        self.start_on(agent, agent, limits)
+    }
+
+    /// The same on the folder of a host that may have been another agent.
+    pub(crate) fn start_on(&self, host: &str, agent: &str, limits: Limits) -> Agent {
         let fake = Fake { agent: agent.to_owned(), time: self.time.clone(), log: Arc::clone(&self.log) };
         let parts = Parts {
-            state: State::open(&self.place(agent)).unwrap(),
-            membership,
+            state: self.state(host),
+            membership: self.membership(agent),
             limits,
             version: "test".to_owned(),
             bus: Arc::new(self.bus.clone()),

@@ -4,6 +4,7 @@ use narrows_bus::{Bus, Key, Permissions};
 use narrows_fleet::message::{Answer, HubTime, Join, Status};
 use narrows_hub::{Error, JoinToken};
 use narrows_record::AgentState;
+use narrows_units::Metric;
 
 use crate::world::{BEGIN, World, name, request, soon, until};
 
@@ -140,4 +141,32 @@ async fn a_status_is_answered_with_the_hubs_time() {
     let time: HubTime = a.open(&signed).expect("the hub signed it");
     assert_eq!((time.asked_ms, time.hub_ms, &time.agent), (status.at_ms, world.now(), a.name()));
     assert_eq!((time.schema.as_str(), time.tenant), (HubTime::SCHEMA, name("default")));
+}
+
+/// Results that the bus has of an agent that left are its own, and the next host of its name is
+/// another agent.
+#[tokio::test]
+async fn a_name_is_of_one_agent_for_ever() {
+    let mut world = World::new().await;
+    let [mut a, b, _c] = world.fleet(["a", "b", "c"]).await;
+    let metric = Metric::AvailableIpCapacity;
+    let last = a.run(b.name(), "available", metric, 100.0, BEGIN);
+    a.publish(&last).await;
+    let leaving = Status { leaving: true, ..a.status(1) };
+    a.say(&leaving).await;
+    world.hear().await;
+    assert_eq!(world.ingest().await, 1);
+    let mut again = world.join("a", &[]).await;
+    assert_eq!(again.name().as_str(), "a-2");
+    let next = again.run(b.name(), "available", metric, 50.0, BEGIN + 1);
+    again.publish(&next).await;
+    // It cannot speak for the one before.
+    let foreign = a.run(b.name(), "available", metric, 10.0, BEGIN + 2);
+    assert!(again.bus.publish("result.a.available", &foreign.id.to_string(), "{}".into()).await.is_err());
+    assert_eq!(world.ingest().await, 1);
+    let latest = world.record.latest(metric, 0).await.unwrap();
+    let shown: Vec<_> = latest.iter().map(|one| (one.source.as_str(), one.run)).collect();
+    assert_eq!(shown, [("a", last.id), ("a-2", next.id)]);
+    let stored: Vec<_> = world.record.agents().await.unwrap().into_iter().map(|one| one.stored.ranges).collect();
+    assert_eq!(stored[..2], [vec![(1, 2)], vec![(1, 2)]]);
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use narrows_agent::{Agent, Bounds, Clock, Membership, Parts, State, connect};
+use narrows_agent::{Agent, Bounds, Clock, Departure, Former, Membership, Parts, State, connect};
 use narrows_bus::{Bus, Key};
 use tokio::runtime::Runtime;
 
@@ -78,14 +78,19 @@ pub(super) fn leave(args: &StateArgs) -> Result<Exit, Failure> {
     let _lock = state.lock().map_err(failure)?;
     let membership = member(&state)?;
     let key = state.key().map_err(failure)?;
-    let reached = runtime()?.block_on(async {
+    let left = runtime()?.block_on(async {
         let bus = connect(&membership, key).await?;
         let version = env!("CARGO_PKG_VERSION");
         narrows_agent::leave(&state, &membership, &*bus, version, Clocks.unix_ms()).await
     });
-    if !reached.map_err(failure)? {
+    let Departure { heard, former } = left.map_err(failure)?;
+    if !heard {
         let agent = &membership.joined.agent;
         output::complain(&format!("the hub did not answer: revoke {agent} there"));
+    }
+    if let Some(Former { path, runs }) = former {
+        let path = path.display();
+        output::complain(&format!("the hub's record lacks {runs} results of this host, and gets them no more: {path}"));
     }
     Ok(Exit::Valid)
 }
