@@ -15,9 +15,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::task::{AbortHandle, JoinSet};
+use tokio::sync::Mutex;
+use tokio::task::{AbortHandle, Id, JoinError, JoinSet};
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::feed::{bucket, feed, recall_plan};
 use crate::former::{Former, own};
 use crate::lease::Leases;
@@ -30,7 +31,9 @@ use crate::{connection, moves, send, status, work};
 /// An agent that runs.
 pub struct Agent {
     shared: Arc<Shared>,
-    tasks: JoinSet<()>,
+    tasks: Mutex<JoinSet<()>>,
+    /// The names of the tasks.
+    names: Vec<(Id, &'static str)>,
     work: AbortHandle,
 }
 
@@ -45,18 +48,46 @@ impl Agent {
         let (leases, driver) = Leases::new(&parts.membership.joined, parts.state.key()?, bus, clock);
         let shared = Arc::new(Shared::new(parts, spool, leases));
         recall_plan(&shared);
-        let mut tasks = JoinSet::new();
-        tasks.spawn(driver.run());
-        tasks.spawn(feed(Arc::clone(&shared)));
-        let (condition, own) = (shared.bus.condition(), Arc::clone(&shared));
-        tasks.spawn(connection::watch(condition, move |why| own.fault("no connection to the bus", why)));
-        tasks.spawn(buckets(Arc::clone(&shared)));
-        tasks.spawn(moves::follow(Arc::clone(&shared)));
-        tasks.spawn(server::keep_keys(Arc::clone(&shared)));
-        tasks.spawn(send::send(Arc::clone(&shared)));
-        tasks.spawn(status::tell(Arc::clone(&shared)));
-        let work = tasks.spawn(work::work(Arc::clone(&shared)));
-        Ok(Self { shared, tasks, work })
+        let (mut tasks, of) = (JoinSet::new(), || Arc::clone(&shared));
+        let (condition, own) = (shared.bus.condition(), of());
+        let watched = connection::watch(condition, move |why| own.fault("no connection to the bus", why));
+        let work = tasks.spawn(work::work(of()));
+        let names = [
+            (work.id(), "work"),
+            (tasks.spawn(driver.run()).id(), "lease"),
+            (tasks.spawn(feed(of())).id(), "feed"),
+            (tasks.spawn(watched).id(), "connection"),
+            (tasks.spawn(buckets(of())).id(), "buckets"),
+            (tasks.spawn(moves::follow(of())).id(), "moves"),
+            (tasks.spawn(server::keep_keys(of())).id(), "server"),
+            (tasks.spawn(send::send(of())).id(), "send"),
+            (tasks.spawn(status::tell(of())).id(), "status"),
+        ];
+        Ok(Self { shared, tasks: Mutex::new(tasks), names: names.to_vec(), work })
+    }
+
+    /// Waits until one of its tasks fails: the others are of little use without it. The agent says
+    /// so in its status until it is started again.
+    pub async fn failed(&self) -> Error {
+        let mut tasks = self.tasks.lock().await;
+        loop {
+            match tasks.join_next().await {
+                // Some have nothing to do any more: the bus has moved, or is gone.
+                Some(Ok(())) => {}
+                Some(Err(error)) => {
+                    let why = self.name_of(&error);
+                    self.shared.fault("a part of the agent failed", Some(why.clone()));
+                    return Error::Task(why);
+                }
+                // Nobody fails any more.
+                None => std::future::pending().await,
+            }
+        }
+    }
+
+    fn name_of(&self, error: &JoinError) -> String {
+        let name = self.names.iter().find(|(id, _)| *id == error.id()).map_or("a task", |(_, name)| name);
+        format!("{name}: {error}")
     }
 
     /// The file for `narrows serve --fleet-keys`, as soon as a plan has said what is in it.
@@ -80,12 +111,12 @@ impl Agent {
     }
 
     /// Ends what runs, and tells the hub how it was at the end.
-    pub async fn stop(mut self) {
+    pub async fn stop(self) {
         // With it the measurement ends; then its keys go back, so that nobody waits for them.
         self.work.abort();
         self.shared.leases.finish().await;
         tokio::time::sleep(FAREWELL).await;
-        self.tasks.shutdown().await;
+        self.tasks.into_inner().shutdown().await;
         {
             let mut about = self.shared.about();
             (about.running, about.order) = (None, None);

@@ -46,6 +46,9 @@ pub enum Error {
     /// Host: the database of results that wait.
     #[error("the spool: {0}")]
     Spool(#[from] rusqlite::Error),
+    /// Who wrote this program; a service manager starts it again.
+    #[error("a part of the agent failed, and the others are of little use without it: {0}")]
+    Task(String),
     /// Path: the hub does not answer.
     #[error("the hub at {hub} does not answer: {why}")]
     Unreachable {

@@ -182,7 +182,7 @@ fn failure(error: Error) -> Failure {
         Error::Refused(_) => (Exit::Refused, "peer"),
         Error::OtherKey(_) => (Exit::Refused, "caller"),
         Error::Protocol(_) => (Exit::Protocol, "peer"),
-        Error::File { .. } | Error::Spool(_) => (Exit::Failure, "host"),
+        Error::File { .. } | Error::Spool(_) | Error::Task(_) => (Exit::Failure, "host"),
         _ => (Exit::Usage, "caller"),
     };
     Failure { exit, who, text: error.to_string() }

@@ -129,6 +129,25 @@ async fn what_was_ordered_beside_a_load_is_flagged() {
     agent.stop().await;
 }
 
+/// The measurement of this order panics.
+#[tokio::test(start_paused = true)]
+async fn an_agent_of_which_a_part_fails_says_so_and_ends() {
+    let world = World::new();
+    let mut statuses = world.statuses("a").await;
+    let agent = world.start("a");
+    let mut plan = world.plan(&["a", "b"], "a", 1);
+    plan.mesh.clear();
+    world.give(&plan).await;
+    let alive = tokio::time::timeout(std::time::Duration::from_secs(100), agent.failed()).await;
+    assert!(alive.is_err(), "{alive:?}");
+    world.say(&world.order("a", "b", "throughput -t x", 9)).await;
+    let error = agent.failed().await.to_string();
+    assert!(error.contains("work: ") && error.contains("panicked"), "{error}");
+    agent.stop().await;
+    let status = until(&mut statuses, |status| !status.faults.is_empty()).await;
+    assert!(status.faults[0].starts_with("a part of the agent failed: work"), "{:?}", status.faults);
+}
+
 #[tokio::test(start_paused = true)]
 async fn an_order_for_a_light_run_waits_and_is_not_forgotten() {
     let world = World::new();

@@ -55,22 +55,32 @@ pub(super) fn run(args: &RunArgs) -> Result<Exit, Failure> {
             };
             let agent = Agent::start(parts).map_err(failure)?;
             service::is_ready();
-            let moved = tokio::select! {
-                () = serve.keep(&agent) => None,
-                () = stopped(stop) => None,
-                moved = agent.moved() => Some(moved),
+            let next = tokio::select! {
+                () = serve.keep(&agent) => Next::Stop,
+                () = stopped(stop) => Next::Stop,
+                moved = agent.moved() => Next::Move(moved),
+                error = agent.failed() => Next::Fail(error),
             };
-            if moved.is_none() {
+            if !matches!(next, Next::Move(_)) {
                 service::is_stopping();
             }
-            agent.stop().await;
-            membership = match moved {
-                Some(moved) => moved,
-                None => return Ok(Exit::Valid),
+            // A part that failed may be the one that others wait for.
+            let _ = tokio::time::timeout(FAREWELL, agent.stop()).await;
+            membership = match next {
+                Next::Move(moved) => moved,
+                Next::Stop => return Ok(Exit::Valid),
+                Next::Fail(error) => return Err(failure(error)),
             };
             output::complain("the bus has moved");
         }
     })
+}
+
+/// Why an agent ends.
+enum Next {
+    Stop,
+    Move(Membership),
+    Fail(narrows_agent::Error),
 }
 
 pub(super) fn leave(args: &StateArgs) -> Result<Exit, Failure> {
@@ -122,5 +132,7 @@ async fn stopped(stop: &AtomicBool) {
     }
 }
 
+/// Longer than an agent takes to say farewell, while its bus answers.
+const FAREWELL: Duration = Duration::from_secs(15);
 const AGAIN: Duration = Duration::from_secs(5);
 const LOOK: Duration = Duration::from_millis(50);
