@@ -52,6 +52,7 @@ mod proofs;
 mod questions;
 mod retain;
 mod series;
+mod settle;
 mod tables;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -72,8 +73,9 @@ use self::migrate::{Alone, alone};
 use crate::error::{Error, Result};
 use crate::fit::{DAY, Fit, clean, time_of};
 use crate::rows::{
-    Agent, AgentState, ArrivalFilter, Arrivals, Audit, GivenOrder, Ingested, KeptProof, LastOutcome, Latest, NewAgent,
-    NewNotice, OrderState, Point, Range, Reservation, RouteSeen, RunFilter, RunRow, SiteValue, Token, WaitingNotice,
+    Agent, AgentState, ArrivalFilter, Arrivals, Audit, EndedRun, GivenOrder, Ingested, KeptProof, LastOutcome, Latest,
+    NewAgent, NewNotice, OrderState, Point, Range, Reservation, RouteSeen, RunFilter, RunRow, SiteValue, Token,
+    WaitingNotice,
 };
 use crate::tables::{HALF_MOVED, MOVING};
 
@@ -225,12 +227,11 @@ impl crate::Record for Record {
         ask!(self, client => plans::free(&client, runs, from_ms))
     }
 
-    async fn end(&self, agent: &Name, run: Uuid, at_ms: i64) -> Result<()> {
-        ask!(self, client => plans::end(&client, agent, run, at_ms))
-    }
-
-    async fn planned(&self, agent: &Name, at_ms: i64) -> Result<Option<Uuid>> {
-        ask!(self, client => plans::planned(&client, agent, at_ms))
+    async fn settle(&self, ended: &[EndedRun]) -> Result<()> {
+        if ended.is_empty() {
+            return Ok(());
+        }
+        transact!(self, tables => settle::settle(&tables, ended))
     }
 
     async fn reservations(&self, from_ms: i64) -> Result<Vec<Reservation>> {

@@ -12,8 +12,9 @@ use uuid::Uuid;
 use crate::error::{Error, Result};
 use crate::fit::DAY;
 use crate::rows::{
-    Agent, AgentState, ArrivalFilter, Arrivals, Audit, GivenOrder, Ingested, KeptProof, LastOutcome, Latest, NewAgent,
-    NewNotice, OrderState, Point, Range, Reservation, RouteSeen, RunFilter, RunRow, SiteValue, Token, WaitingNotice,
+    Agent, AgentState, ArrivalFilter, Arrivals, Audit, EndedRun, GivenOrder, Ingested, KeptProof, LastOutcome, Latest,
+    NewAgent, NewNotice, OrderState, Point, Range, Reservation, RouteSeen, RunFilter, RunRow, SiteValue, Token,
+    WaitingNotice,
 };
 
 /// What the hub keeps. Every call is one transaction, but [`Record::roll_up`] and
@@ -66,8 +67,9 @@ pub trait Record: Send + Sync {
     /// Runs by the time in their id, the newest first.
     async fn runs(&self, filter: &RunFilter) -> Result<Vec<RunRow>>;
 
-    /// Runs in the order in which they were kept, the oldest first, whenever they ran: what an agent
-    /// sends days late comes last. [`crate::Error::Cursor`]: what follows that number is not known.
+    /// Runs in the order in which they were kept, the oldest first, whenever they ran: what an
+    /// agent sends days late comes last. [`crate::Error::Cursor`]: what follows that number is not
+    /// known.
     async fn runs_after(&self, filter: &ArrivalFilter) -> Result<Arrivals>;
 
     /// The number of the run that was kept last. All runs up to this one are there, and no later
@@ -80,8 +82,8 @@ pub trait Record: Send + Sync {
     /// The newest route of each pair that was traced since then.
     async fn routes(&self, since_ms: i64) -> Result<Vec<RouteSeen>>;
 
-    /// Newest values between sites; `site_of` says which host belongs where. Of several metrics, the
-    /// newest value of each pair counts.
+    /// Newest values between sites; `site_of` says which host belongs where. Of several metrics,
+    /// the newest value of each pair counts.
     async fn sites(&self, metrics: &[Metric], since_ms: i64, site_of: &BTreeMap<Name, Name>) -> Result<Vec<SiteValue>>;
 
     /// What the newest run of this kind came to over each pair of agent and target, of those since
@@ -100,12 +102,10 @@ pub trait Record: Send + Sync {
     /// Frees spans that begin after `from_ms` and belong to these runs.
     async fn free(&self, runs: &[Uuid], from_ms: i64) -> Result<()>;
 
-    /// A run of this agent has ended: its spans end then, unless they ended before. A millisecond
-    /// of each is left at least.
-    async fn end(&self, agent: &Name, run: Uuid, at_ms: i64) -> Result<()>;
-
-    /// The entry of the timetable whose span this agent had at this time.
-    async fn planned(&self, agent: &Name, at_ms: i64) -> Result<Option<Uuid>>;
+    /// Runs have ended: their spans end then, unless they ended before, and have the octets that
+    /// were sent, unless they had fewer. A millisecond of each is left at least. Orders among them
+    /// have their runs, as by [`Record::set_order`].
+    async fn settle(&self, ended: &[EndedRun]) -> Result<()>;
 
     /// All spans that end after `from_ms`.
     async fn reservations(&self, from_ms: i64) -> Result<Vec<Reservation>>;
@@ -126,8 +126,8 @@ pub trait Record: Send + Sync {
     /// The newest orders, so many at most, the oldest of them first.
     async fn orders(&self, limit: usize) -> Result<Vec<GivenOrder>>;
 
-    /// Begins a proof in the place of the one before of its bottleneck. [`crate::Error::Proving`]: that
-    /// one runs, or another one that has one of its keys.
+    /// Begins a proof in the place of the one before of its bottleneck. [`crate::Error::Proving`]:
+    /// that one runs, or another one that has one of its keys.
     async fn begin_proof(&self, proof: &KeptProof) -> Result<()>;
 
     /// What became of a proof that runs, and says whether it did run; its keys stay.
@@ -184,8 +184,9 @@ pub trait Record: Send + Sync {
     async fn roll_up(&self) -> Result<u64>;
 
     /// Removes whole days that are too old, and returns how many runs that were: evidence after 30
-    /// days, values and runs after 400; reservations, orders, proofs, the order in which runs were kept, tokens, silences, notices and
-    /// what was refused after 35. Sums of hours, newest values and the audit stay.
+    /// days, values and runs after 400; reservations, orders, proofs, the order in which runs were
+    /// kept, tokens, silences, notices and what was refused after 35. Sums of hours, newest values
+    /// and the audit stay.
     async fn retain(&self, now_ms: i64) -> Result<u64>;
 }
 

@@ -388,6 +388,21 @@ pub struct KeptProof {
     pub doc: String,
 }
 
+/// A run that has ended: what it leaves of its spans.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EndedRun {
+    /// Whose run.
+    pub agent: Name,
+    /// Its order, and what became of that; nothing of an entry of the timetable.
+    pub order: Option<(Uuid, OrderState)>,
+    /// When it began. An entry of the timetable is the one whose span the agent had then.
+    pub began_ms: i64,
+    /// When it ended.
+    pub ended_ms: i64,
+    /// What it sent, if that is known.
+    pub octets: Option<u64>,
+}
+
 /// Who changed what.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Audit {

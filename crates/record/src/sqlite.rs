@@ -16,6 +16,7 @@ mod proofs;
 mod questions;
 mod retain;
 mod series;
+mod settle;
 mod tables;
 mod threads;
 
@@ -38,8 +39,9 @@ use self::threads::Threads;
 use crate::error::{Error, Result};
 use crate::fit::{Fit, clean, to_json};
 use crate::rows::{
-    Agent, AgentState, ArrivalFilter, Arrivals, Audit, GivenOrder, Ingested, KeptProof, LastOutcome, Latest, NewAgent,
-    NewNotice, OrderState, Point, Range, Reservation, RouteSeen, RunFilter, RunRow, SiteValue, Token, WaitingNotice,
+    Agent, AgentState, ArrivalFilter, Arrivals, Audit, EndedRun, GivenOrder, Ingested, KeptProof, LastOutcome, Latest,
+    NewAgent, NewNotice, OrderState, Point, Range, Reservation, RouteSeen, RunFilter, RunRow, SiteValue, Token,
+    WaitingNotice,
 };
 use crate::tables::{HALF_MOVED, MOVING};
 
@@ -202,14 +204,12 @@ impl crate::Record for Record {
         self.write(move |tables| plans::free(tables, &runs, from_ms)).await
     }
 
-    async fn end(&self, agent: &Name, run: Uuid, at_ms: i64) -> Result<()> {
-        let agent = agent.clone();
-        self.write(move |tables| plans::end(tables, &agent, run, at_ms)).await
-    }
-
-    async fn planned(&self, agent: &Name, at_ms: i64) -> Result<Option<Uuid>> {
-        let agent = agent.clone();
-        self.read(move |tables| plans::planned(tables, &agent, at_ms)).await
+    async fn settle(&self, ended: &[EndedRun]) -> Result<()> {
+        if ended.is_empty() {
+            return Ok(());
+        }
+        let ended = ended.to_vec();
+        self.write(move |tables| settle::settle(tables, &ended)).await
     }
 
     async fn reservations(&self, from_ms: i64) -> Result<Vec<Reservation>> {

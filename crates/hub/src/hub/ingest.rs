@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use narrows_bus::Delivery;
 use narrows_fleet::keys::Name;
-use narrows_fleet::message::{Origin, Run};
-use narrows_record::RunRow;
+use narrows_fleet::message::{Exit, Origin, Run};
+use narrows_record::{EndedRun, RunRow};
 use serde::Serialize;
 
 use crate::error::Result;
@@ -73,21 +73,8 @@ impl Hub {
     /// What follows for orders and spans, whichever hub made them. Before the bus forgets the
     /// results.
     async fn settle(&self, runs: &[Run]) -> Result<()> {
-        for run in runs {
-            let has = match run.origin {
-                Origin::Order(order) => {
-                    self.record.set_order(order, &run.agent, &state_of(run)).await?;
-                    Some(order)
-                }
-                Origin::Planned => self.record.planned(&run.agent, run.began_ms).await?,
-                Origin::Mesh | Origin::Directed | Origin::Repeated => None,
-            };
-            if let Some(has) = has {
-                let ended_ms = run.began_ms.saturating_add(i64::try_from(run.length_ms).unwrap_or(i64::MAX));
-                self.record.end(&run.agent, has, ended_ms).await?;
-            }
-        }
-        Ok(())
+        let ended: Vec<EndedRun> = runs.iter().filter_map(ended).collect();
+        Ok(self.record.settle(&ended).await?)
     }
 
     async fn keep(&self, runs: Vec<(Run, &Delivery)>) -> Result<Vec<Run>> {
@@ -171,6 +158,26 @@ impl Hub {
             return wrong("its agent or its target was never in the fleet");
         }
         Ok(run)
+    }
+}
+
+/// A run that had spans, or may have had some.
+fn ended(run: &Run) -> Option<EndedRun> {
+    let order = match run.origin {
+        Origin::Order(order) => Some((order, state_of(run))),
+        Origin::Planned => None,
+        Origin::Mesh | Origin::Directed | Origin::Repeated => return None,
+    };
+    let ended_ms = run.began_ms.saturating_add(i64::try_from(run.length_ms).unwrap_or(i64::MAX));
+    Some(EndedRun { agent: run.agent.clone(), order, began_ms: run.began_ms, ended_ms, octets: sent(run) })
+}
+
+/// What a run sent, if it says so: one that was stopped or failed half way may not know.
+fn sent(run: &Run) -> Option<u64> {
+    match run.exit {
+        Exit::Skipped => Some(0),
+        Exit::Done | Exit::Inconclusive | Exit::Void => Some(run.octets).filter(|octets| *octets > 0),
+        Exit::Stopped | Exit::PeerFailed | Exit::HostFailed => None,
     }
 }
 

@@ -1,6 +1,6 @@
 //! What orders may take, and what becomes of them.
 
-use narrows_fleet::message::{Order, Origin};
+use narrows_fleet::message::{Exit, Order, Origin};
 use narrows_hub::{Error, Hub};
 use narrows_record::Reservation;
 use narrows_units::Metric;
@@ -66,6 +66,32 @@ async fn orders_spend_their_share_of_the_octets_and_none_of_the_plans() {
     assert_eq!(a.plan().await.runs.len(), 4);
     world.pass(23 * HOUR);
     assert_eq!(order(&world, much).await, Ok(()));
+}
+
+/// What a run did not send is free again; of one that was stopped nobody knows what it sent.
+#[tokio::test]
+async fn an_order_spends_what_its_run_sent() {
+    let world = World::new().await;
+    let [mut a, ..] = world.fleet(["a", "b", "c"]).await;
+    world.apply(ACCESS).await;
+    // 80 MB of the 200 MB for orders, each.
+    let much = "throughput -t 10 -b 64M";
+    let full = Err("the budget of access.ams.down has no octets left".to_owned());
+    let mut given = Vec::new();
+    for _ in 0..2 {
+        given.push(world.hub.order(&name("a"), &name("b"), much, "test").await.unwrap());
+        world.pass(HOUR);
+    }
+    assert_eq!(order(&world, much).await, full);
+    for (id, exit, octets, fits) in [(given[0], Exit::Stopped, 0, false), (given[1], Exit::Done, 20_000_000, true)] {
+        let mut run = a.run(&name("b"), "throughput", Metric::TcpAchievableSingle, 60.0, world.now() - 2 * HOUR);
+        (run.origin, run.exit, run.octets) = (Origin::Order(id), exit, octets);
+        a.publish(&run).await;
+        assert_eq!(world.ingest().await, 1);
+        assert_eq!(order(&world, much).await, if fits { Ok(()) } else { full.clone() });
+    }
+    // 180 of 200 MB are spent.
+    assert_eq!(order(&world, much).await, full);
 }
 
 /// The state of the newest order, and its run.

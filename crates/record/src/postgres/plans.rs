@@ -1,7 +1,6 @@
 //! Reservations, settings, numbers, the audit, and what was refused.
 
 use deadpool_postgres::{GenericClient, Transaction};
-use narrows_fleet::keys::{Key, Name};
 use tokio_postgres::Row;
 use uuid::Uuid;
 
@@ -35,22 +34,6 @@ pub(super) async fn reserve(tables: &Transaction<'_>, spans: &[Reservation]) -> 
 pub(super) async fn free(on: &impl GenericClient, runs: &[Uuid], from_ms: i64) -> Work<()> {
     execute(on, "delete from reservation where run = any($1) and begin_ms > $2", &[&runs, &from_ms]).await?;
     Ok(())
-}
-
-pub(super) async fn end(on: &impl GenericClient, agent: &Name, run: Uuid, at_ms: i64) -> Work<()> {
-    let sql =
-        "update reservation set end_ms = greatest($3, begin_ms + 1) where run = $1 and agent = $2 and end_ms > $3";
-    execute(on, sql, &[&run, &agent.as_str(), &at_ms]).await?;
-    Ok(())
-}
-
-pub(super) async fn planned(on: &impl GenericClient, agent: &Name, at_ms: i64) -> Work<Option<Uuid>> {
-    // All that an agent runs has its host, and nothing else has it meanwhile.
-    let sql = "select run from reservation
-        where key = $1 and agent = $2 and begin_ms <= $3 and end_ms >= $3 and not by_hand
-        order by begin_ms desc limit 1";
-    let key = Key::Host(agent.clone()).to_string();
-    Ok(query(on, sql, &[&key, &agent.as_str(), &at_ms]).await?.first().map(|row| row.get(0)))
 }
 
 pub(super) async fn reservations(on: &impl GenericClient, from_ms: i64) -> Work<Vec<Reservation>> {

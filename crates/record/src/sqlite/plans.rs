@@ -1,6 +1,5 @@
 //! Reservations, settings, numbers, the audit, and what was refused.
 
-use narrows_fleet::keys::{Key, Name};
 use rusqlite::{OptionalExtension, Row, Transaction, params};
 use uuid::Uuid;
 
@@ -41,23 +40,6 @@ pub(super) fn free(tables: &Transaction<'_>, runs: &[Uuid], from_ms: i64) -> Res
         delete.execute(params![run.as_bytes(), from_ms])?;
     }
     Ok(())
-}
-
-pub(super) fn end(tables: &Transaction<'_>, agent: &Name, run: Uuid, at_ms: i64) -> Result<()> {
-    let sql = "update reservation set end_ms = max(?3, begin_ms + 1) where run = ?1 and agent = ?2 and end_ms > ?3";
-    tables.prepare_cached(sql)?.execute(params![run.as_bytes(), agent.as_str(), at_ms])?;
-    Ok(())
-}
-
-pub(super) fn planned(tables: &Transaction<'_>, agent: &Name, at_ms: i64) -> Result<Option<Uuid>> {
-    // All that an agent runs has its host, and nothing else has it meanwhile.
-    let sql = "select run from reservation
-        where key = ?1 and agent = ?2 and begin_ms <= ?3 and end_ms >= ?3 and not by_hand
-        order by begin_ms desc limit 1";
-    let key = Key::Host(agent.clone()).to_string();
-    let mut find = tables.prepare_cached(sql)?;
-    let found = find.query_row(params![key, agent.as_str(), at_ms], |row| row.get(0)).optional()?;
-    Ok(found.map(Uuid::from_bytes))
 }
 
 pub(super) fn reservations(tables: &Transaction<'_>, from_ms: i64) -> Result<Vec<Reservation>> {

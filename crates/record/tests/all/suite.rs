@@ -57,7 +57,7 @@ pub(crate) fn cases() -> Vec<Case> {
         case("routes that come late are those of a recount", |world| Box::pin(routes::late(world))),
         case("a span is reserved once", |world| Box::pin(plans::reserve(world))),
         case("of two hubs one reserves", |world| Box::pin(plans::two_hubs(world))),
-        case("a span ends with its run", |world| Box::pin(plans::end(world))),
+        case("a span ends with its run, and has what that sent", |world| Box::pin(plans::end(world))),
         case("an order and its spans are kept, or neither", |world| Box::pin(orders::give(world))),
         case("an order keeps its run", |world| Box::pin(orders::states(world))),
         case("a proof has its paths for itself", |world| Box::pin(proofs::alone(world))),

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use narrows_record::{Error, Reservation};
+use narrows_record::{EndedRun, Error, OrderState, Reservation};
 use uuid::Uuid;
 
 use super::World;
-use crate::common::{NOON, name, reservation};
+use crate::common::{NOON, given, name, reservation};
 
 pub(super) async fn reserve(world: &World) {
     let first = [reservation("host.a", 0, 100, 1), reservation("access.ams.up", 0, 100, 1)];
@@ -38,19 +38,39 @@ pub(super) async fn end(world: &World) {
     // An order has the host beside it, and another agent the one towards which a measures.
     let other = Reservation { agent: name("b"), ..reservation("host.a", 300, 400, 5) };
     world.a.reserve(&[reservation("host.a", 200, 300, 2), other]).await.unwrap();
-    let planned = async |at: i64| world.b.planned(&name("a"), NOON + at).await.unwrap().map(|run| run.as_u128());
-    assert_eq!([planned(-1).await, planned(0).await, planned(99).await], [None, Some(1), Some(1)]);
-    assert_eq!([planned(100).await, planned(200).await, planned(350).await], [Some(3), Some(3), None]);
-    let ends = async || world.b.reservations(0).await.unwrap().iter().map(|one| one.end_ms - NOON).collect::<Vec<_>>();
-    // Only its own, only what is still to come of it, and not before it began.
-    world.a.end(&name("b"), Uuid::from_u128(1), NOON + 40).await.unwrap();
-    world.a.end(&name("a"), Uuid::from_u128(1), NOON + 140).await.unwrap();
-    assert_eq!(ends().await, [100, 100, 200, 300, 400]);
-    world.a.end(&name("a"), Uuid::from_u128(1), NOON + 40).await.unwrap();
-    world.b.end(&name("a"), Uuid::from_u128(1), NOON + 60).await.unwrap();
-    world.b.end(&name("a"), Uuid::from_u128(3), NOON + 90).await.unwrap();
-    assert_eq!(ends().await, [40, 40, 101, 300, 400]);
-    assert_eq!([planned(40).await, planned(41).await], [Some(1), None]);
+    world.a.give(&given(2), &[], ("web", "a to b: tcp"), NOON).await.unwrap();
+    let spans = async || {
+        let all = world.b.reservations(0).await.unwrap();
+        let shown = all.iter().map(|one| format!("{} {}", one.end_ms - NOON, one.octets / 1_000));
+        shown.collect::<Vec<_>>().join(", ")
+    };
+    let ended = |agent: &str, began: i64, end: i64, octets| EndedRun {
+        agent: name(agent),
+        order: None,
+        began_ms: NOON + began,
+        ended_ms: NOON + end,
+        octets,
+    };
+    // Another one's, none's, an order's, and what has nothing left.
+    let nothing = [ended("b", 40, 40, Some(0)), ended("a", -1, 0, Some(0)), ended("a", 250, 260, Some(0))];
+    world.a.settle(&nothing).await.unwrap();
+    world.a.settle(&[ended("a", 40, 140, Some(2_000_000))]).await.unwrap();
+    world.a.settle(&[]).await.unwrap();
+    assert_eq!(spans().await, "100 1000, 100 1000, 200 1000, 300 1000, 400 1000");
+    // Nobody knows what the second run sent. It ends before it began: no span is empty.
+    world.a.settle(&[ended("a", 40, 40, Some(300_000)), ended("a", 100, 90, None)]).await.unwrap();
+    world.b.settle(&[ended("a", 40, 60, Some(400_000))]).await.unwrap();
+    assert_eq!(spans().await, "40 300, 40 300, 101 1000, 300 1000, 400 1000");
+    let done = OrderState { state: "done".to_owned(), run: Some(Uuid::from_u128(77)), said: None };
+    let order = EndedRun { order: Some((Uuid::from_u128(2), done.clone())), ..ended("a", 210, 260, Some(0)) };
+    world.a.settle(&[order.clone(), ended("a", 100, 90, Some(5_000))]).await.unwrap();
+    assert_eq!(spans().await, "40 300, 40 300, 101 5, 260 0, 400 1000");
+    assert_eq!(world.b.orders(1).await.unwrap()[0].state, done);
+    // It keeps its run.
+    let (id, mut other) = order.order.clone().unwrap();
+    other.run = Some(Uuid::from_u128(78));
+    world.b.settle(&[EndedRun { order: Some((id, other)), ..order }]).await.unwrap();
+    assert_eq!(world.b.orders(1).await.unwrap()[0].state, done);
     world.b.reserve(&[reservation("host.a", 40, 100, 7), reservation("host.a", 101, 200, 9)]).await.unwrap();
 }
 
