@@ -14,6 +14,9 @@ pub enum Error {
     /// Who asks: the request makes no sense, or is not allowed.
     #[error("{0}")]
     Request(String),
+    /// Who asks: not now. The same may succeed later, or once something else has changed.
+    #[error("{0}")]
+    Conflict(String),
     /// Who asks: there is no such thing.
     #[error("there is no {0}")]
     Missing(String),

@@ -11,7 +11,7 @@ use narrows_record::Record;
 use narrows_site::{Feed, OwnTls, wall_clock};
 use narrows_watch::Zone;
 
-use crate::api::App;
+use crate::api::{App, OPEN};
 use crate::assets;
 use crate::channels::Channels;
 use crate::directory::Directory;
@@ -175,8 +175,7 @@ fn site_settings(settings: &Settings, keys: &Keys) -> narrows_site::Settings {
         read_token_file: Some(folder.join("read.token")),
         own_tls: Some(OwnTls { certificate: folder.join("cert.pem"), key: folder.join("key.pem") }),
         trusts_own_machine: true,
-        // Both check who is there by themselves: by a join token, by a signature.
-        open: &["/api/v1/join", "/bus"],
+        open: &OPEN,
         largest_body: LARGEST_BODY,
         ..narrows_site::Settings::local(settings.listen)
     }

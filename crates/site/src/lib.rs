@@ -34,7 +34,7 @@ mod web_config;
 pub use assets::{Assets, File, KIT, SCRIPT, STYLE};
 pub use error::WebConfigError;
 pub use feed::Feed;
-pub use open_api::describe_responses;
+pub use open_api::{describe_admission, describe_responses};
 pub use problem::{Problem, unread};
 pub use server::Server;
 pub use session::{SignIn, sign_in};

@@ -45,4 +45,4 @@ impl Site {
 }
 
 /// Who signs in, and who looks whether the process lives, shows nothing.
-const OPEN: [&str; 3] = ["/-/healthy", "/-/ready", "/api/v1/session"];
+pub(crate) const OPEN: [&str; 3] = ["/-/healthy", "/-/ready", "/api/v1/session"];

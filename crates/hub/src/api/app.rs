@@ -66,7 +66,8 @@ impl From<Error> for Problem {
             Error::Request(_) | Error::Config(_) => StatusCode::BAD_REQUEST,
             Error::Missing(_) | Error::Record(narrows_record::Error::NotFound) => StatusCode::NOT_FOUND,
             Error::Record(narrows_record::Error::Token) => StatusCode::FORBIDDEN,
-            Error::Record(narrows_record::Error::Reserved(_) | narrows_record::Error::Proving(_)) => {
+            Error::Conflict(_)
+            | Error::Record(narrows_record::Error::Reserved(_) | narrows_record::Error::Proving(_)) => {
                 StatusCode::CONFLICT
             }
             Error::Record(narrows_record::Error::Cursor(_)) => StatusCode::GONE,

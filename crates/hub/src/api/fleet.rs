@@ -171,6 +171,7 @@ pub(crate) async fn revoke(
 /// Takes a host into the fleet: the token that it shows is the proof.
 #[cfg_attr(test, utoipa::path(post, path = "/api/v1/join", tag = "agents", request_body = schemas::Join,
     responses((status = 200, body = schemas::Joined),
+        (status = 400, body = Fault, content_type = "application/problem+json"),
         (status = 403, body = Fault, content_type = "application/problem+json"))))]
 pub(crate) async fn join(
     State(app): State<App>,

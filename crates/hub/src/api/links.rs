@@ -241,8 +241,9 @@ fn row(hub: &Hub, found: &Findings, located: &Located, one: &Bottleneck) -> Bott
 /// Begins a proof by load that paths share a bottleneck.
 #[cfg_attr(test, utoipa::path(post, path = "/api/v1/bottlenecks/{id}/prove", tag = "write",
     params(("id" = String, Path, description = "The bottleneck's number")),
-    responses((status = 200, body = Begun), (status = 400, body = Fault, content_type = "application/problem+json"),
-        (status = 404, body = Fault, content_type = "application/problem+json"))))]
+    responses((status = 200, body = Begun), (status = 404, body = Fault, content_type = "application/problem+json"),
+        (status = 409, body = Fault, content_type = "application/problem+json",
+            description = "A proof runs over one of these paths, no two paths are there, or a budget has too little left"))))]
 pub(crate) async fn prove(
     State(app): State<App>,
     ConnectInfo(from): ConnectInfo<SocketAddr>,

@@ -90,6 +90,7 @@ fn lines(value: &Value, depth: usize) -> String {
 #[test]
 fn the_served_description_is_that_of_the_routes() {
     let mut described = serde_json::to_value(Document::openapi()).unwrap();
+    narrows_site::describe_admission(&mut described["paths"], &super::OPEN, "#/components/schemas/Problem");
     narrows_site::describe_responses(&mut described["paths"]);
     if std::env::var("INSTA_UPDATE").is_ok_and(|update| update == "always") {
         let file = concat!(env!("CARGO_MANIFEST_DIR"), "/src/api/openapi.json");

@@ -148,7 +148,9 @@ pub(crate) struct Wish {
 /// Asks an agent for a run: at once if it is light, else in the earliest span that is free.
 #[cfg_attr(test, utoipa::path(post, path = "/api/v1/orders", tag = "write", request_body = Wish,
     responses((status = 200, body = Given), (status = 400, body = Fault, content_type = "application/problem+json"),
-        (status = 404, body = Fault, content_type = "application/problem+json"))))]
+        (status = 404, body = Fault, content_type = "application/problem+json"),
+        (status = 409, body = Fault, content_type = "application/problem+json",
+            description = "A budget has too little left, or something else is reserved"))))]
 pub(crate) async fn order(
     State(app): State<App>,
     ConnectInfo(from): ConnectInfo<SocketAddr>,

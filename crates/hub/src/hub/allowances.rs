@@ -70,7 +70,7 @@ impl Hub {
                     }
                 }
                 // A host that has left, or no room for it today.
-                Err(Error::Missing(_) | Error::Request(_)) => self.wider.lock().allowances.refused(&subject, now),
+                Err(Error::Missing(_) | Error::Conflict(_)) => self.wider.lock().allowances.refused(&subject, now),
                 Err(error) => return Err(error),
             }
         }

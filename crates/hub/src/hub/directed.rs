@@ -106,7 +106,7 @@ impl Hub {
             let (source, target) = hosts(&found.network, run.pair);
             match self.order(&source, &target, HOPS, HUB).await {
                 // A host that has left, or a link without room for it.
-                Err(Error::Missing(_) | Error::Request(_)) => {}
+                Err(Error::Missing(_) | Error::Conflict(_)) => {}
                 other => return other.map(|_| ()),
             }
         }

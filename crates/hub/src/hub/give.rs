@@ -118,7 +118,7 @@ impl Hub {
             let mut room = input.book(&wants);
             let request = room.request(&wants[0], 0, (stamp(at), stamp(at) + LENGTH), None);
             let found = room.book.order(&request);
-            let found = found.map_err(|refusal| Error::Request(room.book.explain(refusal)))?;
+            let found = found.map_err(|refusal| Error::Conflict(room.book.explain(refusal)))?;
             let run = room.run(&wants[0], &request, found.begin, &found.slots);
             order.keys.clone_from(&run.keys);
             (order.at_ms, order.length_ms, order.octets) = (ms(found.begin), run.length_ms, run.octets);
@@ -133,7 +133,7 @@ impl Hub {
                 other => return Ok(other?),
             }
         }
-        Err(Error::Request("another hub reserves at the same time".to_owned()))
+        Err(Error::Conflict("another hub reserves at the same time".to_owned()))
     }
 
     /// From here on the order stays given, whatever becomes of this hub.

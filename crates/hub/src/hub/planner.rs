@@ -183,7 +183,7 @@ impl Hub {
                 Err(error) => return Err(error.into()),
             }
         }
-        Err(Error::Request("another hub plans at the same time".to_owned()))
+        Err(Error::Conflict("another hub plans at the same time".to_owned()))
     }
 
     /// A plan that nobody gets: what a configuration would do.
@@ -247,7 +247,7 @@ impl Hub {
             hub.record.audit(&who, "plan.applied", &text, hub.now()).await?;
             Ok::<u64, Error>(serial)
         });
-        let serial = stored.await.map_err(|error| Error::Request(error.to_string()))??;
+        let serial = stored.await.map_err(|error| Error::Task(error.to_string()))??;
         Ok(Accepted { changes, plan, serial, agents: self.directory.members().len() as u64 })
     }
 

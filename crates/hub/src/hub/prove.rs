@@ -106,7 +106,7 @@ impl Hub {
             let b = held.iter().map(|(_, b)| b).find(|b| apart(a, b))?;
             Some([a.clone(), b.clone()])
         });
-        two.ok_or_else(|| Error::Request(NEEDS_TWO.to_owned()))
+        two.ok_or_else(|| Error::Conflict(NEEDS_TWO.to_owned()))
     }
 
     /// Reads proofs of hubs before this one and beside it.

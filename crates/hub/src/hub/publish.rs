@@ -112,7 +112,7 @@ impl Writes {
                 // What many plans hold at a time is freed where it was made.
                 Some(Made { agent, published: Published::of(plan, 0, digest), payload })
             });
-            let made = made.await.map_err(|error| Error::Request(error.to_string()))?;
+            let made = made.await.map_err(|error| Error::Task(error.to_string()))?;
             let Some(Made { agent, published, payload }) = made else {
                 return Ok(None);
             };
@@ -132,7 +132,7 @@ impl Writes {
     /// Waits for one of those under way.
     async fn one(&mut self) -> Result<()> {
         let Some(written) = self.under_way.join_next().await else { return Ok(()) };
-        let written = written.map_err(|error| Error::Request(error.to_string()))??;
+        let written = written.map_err(|error| Error::Task(error.to_string()))??;
         let hub = &self.making.hub;
         let mut planner = hub.planner.lock().await;
         planner.unwritten = planner.unwritten.saturating_sub(1);

@@ -28,6 +28,29 @@ async fn the_description_names_every_route() {
     }
 }
 
+/// What each request may be answered before it reaches its route, and what is not possible now.
+#[tokio::test]
+async fn the_description_says_what_is_refused() {
+    let served = Served::new().await;
+    let _agents = served.agents(["a", "b"]).await;
+    let (_, document) = served.ask("GET", "/api/openapi.json", json!({})).await;
+    let statuses = |path: &str, method: &str| {
+        let all = document["paths"][path][method]["responses"].as_object().unwrap();
+        all.keys().filter(|status| status.starts_with('4')).cloned().collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(statuses("/api/v1/orders", "get"), "401 421 429");
+    assert_eq!(statuses("/api/v1/orders", "post"), "400 401 403 404 408 409 413 415 421 429");
+    assert_eq!(statuses("/api/v1/bottlenecks/{id}/prove", "post"), "401 403 404 408 409 413 415 421 429");
+    assert_eq!(statuses("/api/v1/join", "post"), "400 403 408 413 415 421 429", "it asks for a join token");
+    assert_eq!(statuses("/-/healthy", "get"), "421 429");
+    // Of the 1728 s that orders have of a host in a day, two of these take 1200.
+    let long = json!({ "source": "a", "target": "b", "command": "throughput -t 595" });
+    for wanted in [200, 200, 409] {
+        let (status, answer) = fits(&served, "POST", "/api/v1/orders", long.clone()).await;
+        assert_eq!(status, wanted, "{answer}");
+    }
+}
+
 /// By what `OpenAPI` 3.1 requires.
 #[tokio::test]
 async fn it_is_a_valid_openapi_document() {

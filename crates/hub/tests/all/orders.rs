@@ -17,7 +17,7 @@ const ACCESS: &str = "[sites.ams]\nhosts = [\"a\"]\n\
 async fn order(world: &World, command: &str) -> Result<(), String> {
     match world.hub.order(&name("a"), &name("b"), command, "test").await {
         Ok(_) => Ok(()),
-        Err(Error::Request(why)) => Err(why),
+        Err(Error::Conflict(why)) => Err(why),
         Err(error) => panic!("{error}"),
     }
 }

@@ -80,6 +80,7 @@ fn described() -> Value {
         operation["x-request"] = example["request"].clone();
         operation["responses"]["200"]["content"]["application/json"]["example"] = example["answer"].clone();
     }
+    narrows_site::describe_admission(&mut all["paths"], &[], "#/components/schemas/Problem");
     narrows_site::describe_responses(&mut all["paths"]);
     all["components"]["securitySchemes"] = json!({
         "token": { "type": "http", "scheme": "bearer" },
