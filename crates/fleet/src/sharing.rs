@@ -2,7 +2,7 @@
 //!
 //! Three answers, each dearer and surer than the one before:
 //! * [`explain`] finds the fewest segments that explain all slow paths; it needs nothing but
-//!   routes.
+//!   routes. [`explain_candidates`] does it where values have left some segments of each route.
 //! * [`rfc8382`] groups flows whose one-way delays behave alike; it needs 18 s of light probes.
 //! * [`prove`] judges by what one path has available while another one is loaded: two loading runs.
 
@@ -10,5 +10,5 @@ mod cover;
 mod prove;
 pub mod rfc8382;
 
-pub use cover::{Explanation, explain};
+pub use cover::{Explanation, explain, explain_candidates};
 pub use prove::{Available, Proof, ProofVerdict, prove};

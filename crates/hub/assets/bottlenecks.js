@@ -85,10 +85,18 @@ function proof(one, kind, word, of) {
 
 function undecided(of) {
   if (of.undecided.length === 0) return [];
-  return [h("h2", {}, "Not decided yet"), h("p", { class: "soft" }, "These paths are slow, and more than one link may be why."), table("Candidates of each path", [
+  return [h("h2", {}, "Not decided yet"), h("p", { class: "soft" }, "These paths are slow, and more than one link may be why."), ...suspects(of), table("Candidates of each path", [
     ["path", (path) => pairLink(path.source, path.target)],
     ["one of", (path) => h("ul", { class: "plain" }, path.candidates.map((name) => h("li", {}, name)))],
   ], of.undecided)];
+}
+
+/** The fewest links that would explain all of these paths: few causes are likelier than many. */
+function suspects(of) {
+  const all = of.suspects ?? [];
+  if (all.length === 0) return [];
+  const one = (suspect) => h("li", {}, h("strong", {}, suspect.name), ` explains ${plural(suspect.paths.length, "path")}`, suspect.located && ", and holds others back");
+  return [h("p", {}, `Fewest links that would explain all of them: ${all.length}.`), h("ul", { class: "plain" }, all.slice(0, 10).map(one))];
 }
 
 function next(of) {

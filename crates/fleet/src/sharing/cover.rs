@@ -34,6 +34,25 @@ pub fn explain(graph: &Graph, slow: &BTreeSet<Pair>, fast: &BTreeSet<Pair>) -> V
             }
         }
     }
+    greedy(graph, explains)
+}
+
+/// The same where more is known than which paths are fast: of each slow pair, the segments that may
+/// hold it back.
+pub fn explain_candidates<'a>(
+    graph: &Graph,
+    slow: impl IntoIterator<Item = (Pair, &'a [SegmentIndex])>,
+) -> Vec<Explanation> {
+    let mut explains: BTreeMap<SegmentIndex, BTreeSet<Pair>> = BTreeMap::new();
+    for (pair, candidates) in slow {
+        for segment in candidates {
+            explains.entry(*segment).or_default().insert(pair);
+        }
+    }
+    greedy(graph, explains)
+}
+
+fn greedy(graph: &Graph, mut explains: BTreeMap<SegmentIndex, BTreeSet<Pair>>) -> Vec<Explanation> {
     let mut named = Vec::new();
     loop {
         let specific = |segment: SegmentIndex| usize::MAX - graph.segments()[segment.0 as usize].pairs.len();
@@ -95,6 +114,23 @@ mod tests {
         let named = explain(&graph, &slow, &fast);
         let explained: usize = named.iter().map(|one| one.pairs.len()).sum();
         assert_eq!((named.len(), explained), (4, 8));
+    }
+
+    #[test]
+    fn candidates_are_explained_by_as_few_as_possible() {
+        let graph = graph();
+        let of = |pair, hop| segment(&graph, pair, hop);
+        let (core, down) = (of(pair(0, 3), 1), of(pair(0, 3), 2));
+        let slow = [
+            (pair(0, 3), vec![of(pair(0, 3), 0), core, down]),
+            (pair(1, 3), vec![core, down]),
+            (pair(2, 3), vec![down]),
+            (pair(1, 4), vec![core]),
+        ];
+        let named = explain_candidates(&graph, slow.iter().map(|(pair, all)| (*pair, &all[..])));
+        let shown: Vec<_> = named.iter().map(|one| (one.segment, one.pairs.len())).collect();
+        // Core and the last hop explain three each: the last hop has fewer pairs in all.
+        assert_eq!(shown, [(down, 3), (core, 1)]);
     }
 
     #[test]

@@ -214,7 +214,7 @@ impl Fleet {
 
     fn bottlenecks(&self, metric: &str) -> Value {
         if self.idle() {
-            return json!({ "metric": metric, "unit": "bit/s", "measured_pairs": 0, "located_pairs": 0, "bottlenecks": [], "undecided": [], "next": [] });
+            return json!({ "metric": metric, "unit": "bit/s", "measured_pairs": 0, "located_pairs": 0, "bottlenecks": [], "undecided": [], "suspects": [], "next": [] });
         }
         let hosts = self.hosts();
         let last = hosts.len() - 1;
@@ -237,6 +237,7 @@ impl Fleet {
                 one("b2", "192.0.2.33 (lon downlink)", 2.4e9, 0.94, &downlink, shared), one("b3", "198.51.100.6 (fra-2)", 942e6, 0.91, &[(0, 5), (9, 5), (4, 5)], running)],
             "undecided": [{ "source": "lon-1", "target": "fra-3", "candidates": ["192.0.2.33 (lon uplink)", "192.0.2.25 (fra core)"] },
                 { "source": "lon-2", "target": "fra-3", "candidates": ["192.0.2.33 (lon uplink)", "192.0.2.25 (fra core)", "198.51.100.7 (fra-3)"] }],
+            "suspects": [{ "id": "b2", "name": "192.0.2.33 (lon uplink)", "located": true, "paths": [{ "source": "lon-1", "target": "fra-3" }, { "source": "lon-2", "target": "fra-3" }] }],
             "next": [{ "source": "lon-1", "target": "ams-3" }, { "source": "fra-3", "target": "lon-4" }],
         })
     }

@@ -105,6 +105,19 @@ pub(crate) struct Undecided {
     candidates: Vec<String>,
 }
 
+/// A link that may hold several paths back: fewer such links would not explain all of them.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
+pub(crate) struct Suspect {
+    /// The number of a bottleneck, if it is one for other paths.
+    id: String,
+    /// Its two ends.
+    name: String,
+    /// Whether other paths are known to be held back there.
+    located: bool,
+    paths: Vec<Ordered>,
+}
+
 /// A pair of hosts.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(utoipa::ToSchema))]
@@ -128,6 +141,8 @@ pub(crate) struct BottleneckList {
     located_pairs: usize,
     bottlenecks: Vec<BottleneckRow>,
     undecided: Vec<Undecided>,
+    /// The fewest links that explain all undecided paths, the one that explains most first.
+    suspects: Vec<Suspect>,
     /// The pairs that would tell most.
     next: Vec<Ordered>,
 }
@@ -195,6 +210,16 @@ pub(crate) async fn bottlenecks(State(app): State<App>, asked: Asked) -> Result<
         let Ordered { source, target } = pair(waiting);
         Undecided { source, target, candidates }
     });
+    let suspects = bottlenecks::suspects(network, located).into_iter().map(|one| {
+        let id = bottlenecks::id(network, one.segment);
+        let located = all.iter().any(|other| other.id == id);
+        Suspect {
+            id,
+            name: bottlenecks::name(network, one.segment),
+            located,
+            paths: one.pairs.into_iter().map(pair).collect(),
+        }
+    });
     Ok(Json(BottleneckList {
         now_ms: app.hub().now(),
         metric: asked.text("metric").unwrap_or("available").to_owned(),
@@ -203,6 +228,7 @@ pub(crate) async fn bottlenecks(State(app): State<App>, asked: Asked) -> Result<
         located_pairs: named.len(),
         bottlenecks: all.iter().map(|one| row(app.hub(), &found, located, one)).collect(),
         undecided: undecided.collect(),
+        suspects: suspects.collect(),
         next: bottlenecks::next(network, located, 10).into_iter().map(pair).collect(),
     }))
 }

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use narrows_fleet::keys::Name;
+use narrows_fleet::sharing::{Explanation, explain_candidates};
 use narrows_fleet::tomography::{Finding, SegmentValue, next_runs};
 use narrows_fleet::topology::{Pair, SegmentIndex};
 use sha2::{Digest as _, Sha256};
@@ -68,6 +69,15 @@ pub(crate) fn undecided(network: &Network, located: &Located) -> Vec<(Pair, Vec<
         Finding::Located { .. } | Finding::Contradicted => None,
     };
     located.estimate.findings().iter().filter_map(several).collect()
+}
+
+/// The fewest segments that explain all pairs of [`undecided`], the one that explains most first.
+pub(crate) fn suspects(network: &Network, located: &Located) -> Vec<Explanation> {
+    let several = located.estimate.findings().iter().filter_map(|(pair, finding)| match finding {
+        Finding::Several(candidates) => Some((*pair, &candidates[..])),
+        Finding::Located { .. } | Finding::Contradicted => None,
+    });
+    explain_candidates(&network.graph, several)
 }
 
 /// The pairs to measure next.

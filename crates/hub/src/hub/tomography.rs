@@ -15,7 +15,7 @@ use narrows_units::{BitRate, Metric, to_u32};
 
 use crate::error::Result;
 use crate::hub::Hub;
-use crate::hub::bottlenecks::{Bottleneck, bottlenecks};
+use crate::hub::bottlenecks::{Bottleneck, bottlenecks, name, suspects};
 use crate::network::{Bounds, Network};
 
 /// The newest findings, of each metric that has any.
@@ -137,6 +137,15 @@ impl Hub {
     pub fn bottlenecks(&self, metric: Metric) -> Vec<Bottleneck> {
         let found = self.tomography.found();
         found.of(metric).map_or_else(Vec::new, |located| bottlenecks(&found.network, located))
+    }
+
+    /// The fewest links that explain the paths of which several may be why, and how many paths each
+    /// explains.
+    pub fn suspects(&self, metric: Metric) -> Vec<(String, usize)> {
+        let found = self.tomography.found();
+        let Some(located) = found.of(metric) else { return Vec::new() };
+        let all = suspects(&found.network, located).into_iter();
+        all.map(|one| (name(&found.network, one.segment), one.pairs.len())).collect()
     }
 
     async fn located(&self, network: &Network, metric: Metric, since_ms: i64, hops: &[HopsFinding]) -> Result<Located> {

@@ -45,6 +45,9 @@ async fn pairs_that_tell_links_apart_are_asked_for() {
     world.ingest().await;
     world.hub.locate().await.unwrap();
     world.hub.plan().await.unwrap();
+    let suspects = world.hub.suspects(Metric::AvailableIpCapacity);
+    let ends = ["a to 192.0.2.1", "192.0.2.10 to c"];
+    assert!(suspects.iter().any(|(name, paths)| ends.contains(&name.as_str()) && *paths == 1), "{suspects:?}");
     // The core carries 500, so a to c is held back at one of its ends: a to d shares one, b to c
     // the other.
     let wanted: Vec<(String, String)> = plans(&agents)
