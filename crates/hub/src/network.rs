@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use narrows_fleet::keys::Name;
-use narrows_fleet::topology::{Aliases, Graph, HostIndex, LinkIndex, Pair, Place, Trace};
+use narrows_fleet::topology::{Aliases, Graph, HostIndex, LinkIndex, Pair, Place, Segment, SegmentIndex, Trace};
 use narrows_record::RouteSeen;
 use narrows_units::{BitRate, to_u32};
 use sha2::{Digest as _, Sha256};
@@ -16,6 +16,8 @@ pub(crate) struct Network {
     names: Vec<Name>,
     places: BTreeMap<Name, HostIndex>,
     ids: Vec<u64>,
+    /// Of each segment, which site it leads out of or into.
+    roles: Vec<Option<String>>,
 }
 
 impl Network {
@@ -38,9 +40,41 @@ impl Network {
         let traces: Vec<Trace> = routes.iter().filter(|seen| !seen.hops.is_empty()).map(trace).collect();
         let mut aliases = Aliases::default();
         aliases.join_subnet_mates(&traces);
-        let mut network = Self { graph: Graph::new(&traces, &aliases), names, places, ids: Vec::new() };
+        let mut network =
+            Self { graph: Graph::new(&traces, &aliases), names, places, ids: Vec::new(), roles: Vec::new() };
         network.ids = (0..network.graph.links().len()).map(|at| network.number(LinkIndex(to_u32(at)))).collect();
         network
+    }
+
+    /// The same with the sites of hosts, as far as they have one.
+    pub(crate) fn with_sites(mut self, site_of: &BTreeMap<Name, Name>) -> Self {
+        self.roles = self.graph.segments().iter().map(|segment| self.role_of(segment, site_of)).collect();
+        self
+    }
+
+    /// Which site a segment leads out of or into: `ams uplink`, if all that was traced over it
+    /// comes from ams, and goes to several places. The link of a host says by its end whose it is.
+    fn role_of(&self, segment: &Segment, site_of: &BTreeMap<Name, Name>) -> Option<String> {
+        let is_host = |place: &Place| matches!(place, Place::Host(_));
+        let links = segment.links.iter().map(|link| self.graph.links()[link.0 as usize]);
+        if links.flat_map(|link| [link.from, link.to]).any(|place| is_host(&place)) {
+            return None;
+        }
+        let site = |host: HostIndex| site_of.get(self.name(host));
+        let from = one_of(segment.pairs.iter().map(|pair| site(pair.source)));
+        let to = one_of(segment.pairs.iter().map(|pair| site(pair.target)));
+        match (from, to) {
+            (Some(from), Some(to)) if from == to => Some(format!("within {from}")),
+            (Some(from), Some(to)) => Some(format!("{from} to {to}")),
+            (Some(from), None) => Some(format!("{from} uplink")),
+            (None, Some(to)) => Some(format!("{to} downlink")),
+            (None, None) => None,
+        }
+    }
+
+    /// What is known of a segment beside its ends.
+    pub(crate) fn role(&self, segment: SegmentIndex) -> Option<&str> {
+        self.roles.get(segment.0 as usize)?.as_deref()
     }
 
     pub(crate) fn pair(&self, source: &Name, target: &Name) -> Option<Pair> {
@@ -91,6 +125,12 @@ impl Network {
     }
 }
 
+/// The site that all of these are at.
+fn one_of<'a>(mut sites: impl Iterator<Item = Option<&'a Name>>) -> Option<&'a Name> {
+    let first = sites.next()??;
+    sites.all(|site| site == Some(first)).then_some(first)
+}
+
 /// What is known of links, by their numbers: the least that each carries.
 pub(crate) type Bounds = BTreeMap<u64, BitRate>;
 
@@ -132,6 +172,31 @@ pub(crate) mod tests {
         assert_eq!(ends("c", "b")[2..], ["network of 10.1.0.254", "b"]);
         // Loads of two pairs that use different links of one network may run side by side.
         assert!(network.shared_links(&name("a"), &name("b")).is_empty());
+    }
+
+    #[test]
+    fn a_segment_is_called_by_the_site_that_it_leads_out_of_or_into() {
+        // a and b at ams, c and d at fra, e and f nowhere: each two have a router before the core.
+        let own =
+            |host: &str| format!("10.{}.0.1", ["ab", "cd", "ef"].iter().position(|two| two.contains(host)).unwrap());
+        let route = |source: &str, target: &str| seen(source, target, &[&own(source), "10.9.0.1", &own(target)]);
+        let hosts = ["a", "b", "c", "d", "e", "f"];
+        let pairs = hosts.iter().flat_map(|source| hosts.iter().map(move |target| (*source, *target)));
+        let apart = pairs.filter(|(source, target)| own(source) != own(target));
+        let routes: Vec<RouteSeen> = apart.map(|(source, target)| route(source, target)).collect();
+        let sites = [("a", "ams"), ("b", "ams"), ("c", "fra"), ("d", "fra")];
+        let network = Network::new(&routes, &BTreeMap::new())
+            .with_sites(&sites.map(|(host, site)| (name(host), name(site))).into());
+        let roles = |source: &str, target: &str| {
+            let pair = network.pair(&name(source), &name(target)).unwrap();
+            let segments = &network.graph.route(pair).unwrap().segments;
+            segments.iter().map(|segment| network.role(*segment).unwrap_or("-")).collect::<Vec<_>>().join(", ")
+        };
+        assert_eq!(roles("a", "c"), "-, ams uplink, fra downlink, -");
+        assert_eq!(roles("c", "a"), "-, fra uplink, ams downlink, -");
+        // Whoever has no site gives no name.
+        assert_eq!(roles("e", "d"), "-, -, fra downlink, -");
+        assert_eq!(network.role(SegmentIndex(99)), None);
     }
 
     #[test]

@@ -16,7 +16,7 @@ use crate::network::Network;
 pub struct Bottleneck {
     /// Of its links' numbers, so that it stays the same.
     pub id: String,
-    /// Its two ends.
+    /// Its two ends, and the site that it leads out of or into.
     pub name: String,
     /// Its links, by their ends.
     pub links: Vec<(String, String)>,
@@ -93,11 +93,12 @@ pub(crate) fn id(network: &Network, segment: SegmentIndex) -> String {
     narrows_units::hex::to_text(&Sha256::digest(text.join(" "))[..6])
 }
 
-/// From its first end to its last.
+/// From its first end to its last, and the site that it leads out of or into.
 pub(crate) fn name(network: &Network, segment: SegmentIndex) -> String {
     let links = links(network, segment);
+    let role = network.role(segment).map_or_else(String::new, |role| format!(" ({role})"));
     match (links.first(), links.last()) {
-        (Some((from, _)), Some((_, to))) => format!("{from} to {to}"),
+        (Some((from, _)), Some((_, to))) => format!("{from} to {to}{role}"),
         _ => String::new(),
     }
 }

@@ -106,7 +106,8 @@ impl Hub {
             Some((agent.name, host))
         };
         let addresses = self.directory.all().into_iter().filter_map(address).collect();
-        Ok(Network::new(&self.record.routes(now - DAY_MS).await?, &addresses))
+        let routes = self.record.routes(now - DAY_MS).await?;
+        Ok(Network::new(&routes, &addresses).with_sites(&self.sites()))
     }
 
     pub(super) async fn mesh_begin(&self) -> Result<MeshBegin> {

@@ -149,6 +149,19 @@ async fn the_link_that_holds_paths_back_is_named_and_its_fall_is_one_alert() {
 }
 
 #[tokio::test]
+async fn a_link_is_called_by_the_sites_that_it_leads_to() {
+    let world = World::new().await;
+    let mut agents = four(&world).await;
+    world.apply("[sites.ams]\nhosts = [\"a\", \"b\"]\n[sites.fra]\nhosts = [\"c\", \"d\"]\n").await;
+    over_the_core(&world, &mut agents, 100.0, Metric::IpCapacity, BEGIN).await;
+    assert_eq!(core(&world, Metric::IpCapacity).name, format!("{NEAR} to {FAR} (ams to fra)"));
+    world.pass(MINUTE);
+    over_the_core(&world, &mut agents, 60.0, Metric::IpCapacity, world.now()).await;
+    let texts = world.hub.alert_texts();
+    assert!(texts.iter().any(|text| text.contains("(ams to fra)")), "{texts:?}");
+}
+
+#[tokio::test]
 async fn a_link_that_limits_nothing_any_more_fires_no_more() {
     let mut world = World::new().await;
     let mut agents = four(&world).await;
@@ -226,8 +239,7 @@ async fn proved(windows: [(Claim, f64); 4]) -> (World, String) {
     assert!(loads.iter().all(|order| hosts.iter().all(|host| order.keys.contains(host))), "{loads:?}");
     // Seven tenths of what the core has.
     assert!(loads.iter().all(|order| order.command.join(" ").starts_with("throughput -u -b 7")), "{loads:?}");
-    let beside: Vec<_> =
-        looks.iter().map(|order| order.beside.as_ref().map(narrows_fleet::keys::Name::as_str)).collect();
+    let beside: Vec<_> = looks.iter().map(|order| order.beside.as_ref().map(Name::as_str)).collect();
     assert_eq!(beside, [[None; 2], [Some("a"); 2], [None; 2], [Some("a"); 2]].concat());
     // Another process of the hub goes on with it.
     world.restart().await;
