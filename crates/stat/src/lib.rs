@@ -7,7 +7,7 @@
 //! | file | functions |
 //! |---|---|
 //! | `order` | quantiles, median, mean, variance, median absolute deviation |
-//! | `interval`, `welch` | intervals, the distributions they need, Welch's test |
+//! | `interval`, `welch`, `rank_sum` | intervals, the distributions they need, tests of two samples |
 //! | `slope`, `hull` | straight lines through points and below them, clock skew |
 //! | `trend`, `level_shift` | whether a series rises, or falls for good |
 //! | `modes`, `dispersion` | where a sample piles up, autocorrelation, batches of gaps |
@@ -24,6 +24,7 @@ mod interval;
 mod level_shift;
 mod modes;
 mod order;
+mod rank_sum;
 mod slope;
 #[cfg(test)]
 mod testing;
@@ -44,6 +45,7 @@ pub use modes::{
     biweight_density, local_modes, relative_density,
 };
 pub use order::{MAD_TO_SD, Quantile, Sorted, coefficient_of_variation, mad, mean, median, quantile, variance_sample};
+pub use rank_sum::rank_sum;
 pub use slope::{
     Estimated, Fit, Line, Lms, MAX_PAIRWISE_POINTS, MAX_VARIANCE_INFLATION, TheilSen, TwoFit, least_median_of_squares,
     ols, ols_two, theil_sen, weighted_ols,
