@@ -11,6 +11,7 @@
 //! Thresholds stand beside them; those without a source are ours, and a confusion matrix over
 //! induced limits (`docs/results/verdicts.md`) holds them.
 
+mod hosts;
 mod loss;
 mod shaper;
 pub mod theory;

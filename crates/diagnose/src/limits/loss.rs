@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use super::shaper::shaped;
-use super::{LimitingFactor, TransferSamples, samples};
+use super::{LimitingFactor, TransferSamples, hosts, samples};
 use crate::limits::theory;
 use narrows_probe::probes::Congestion;
 use narrows_train::bulk::series;
@@ -84,7 +84,7 @@ pub(super) fn verdict(seen: &TransferSamples<'_>) -> Option<LimitingFactor> {
     if settled.needless {
         return Some(LimitingFactor::Reordering);
     }
-    if shaped(seen, settled.inflated) {
+    if shaped(seen, settled.inflated.max(settled.by_hosts)) {
         return Some(LimitingFactor::Shaper);
     }
     if seen.sums.loss() <= 0.0 {
@@ -96,8 +96,8 @@ pub(super) fn verdict(seen: &TransferSamples<'_>) -> Option<LimitingFactor> {
     // losses come with it, nor is it there for much of the time.
     let seldom = low * 2 > hit && settled.queued_share(settled.slots) < QUEUED_SHARE;
     if hit == 0 || (low * 10 < hit * 9 && !seldom) {
-        let left = settled.left_queue();
-        return Some(if left { LimitingFactor::Loss } else { LimitingFactor::Queue });
+        let queue = !settled.left_queue() && settled.beyond_hosts();
+        return Some(if queue { LimitingFactor::Queue } else { LimitingFactor::Loss });
     }
     if Settled::is_model(seen) {
         return settled.beside_model();
@@ -149,6 +149,8 @@ struct Settled<'a> {
     hit: Vec<usize>,
     /// Round trips from here on went through a queue.
     inflated: Duration,
+    /// Up to here, hosts that stand still may have made them longer.
+    by_hosts: Duration,
     /// Most of what was sent again had only been overtaken.
     needless: bool,
     /// Payload of a full segment.
@@ -190,6 +192,7 @@ impl<'a> Settled<'a> {
             slots,
             hit: hit(slots),
             inflated,
+            by_hosts: floor.saturating_add(hosts::added(seen)),
             needless: needless(seen, begin),
             mss: f64::from(mss.max(1)),
             floor,
@@ -255,6 +258,19 @@ impl<'a> Settled<'a> {
         behind.len() * 3 >= self.slots.len()
             && self.queued_share(behind) < QUEUED_SHARE
             && rate.is_some_and(|rate| rate < FAR_BELOW * before)
+    }
+
+    /// Whether it is a queue that makes round trips long at losses, where hosts that stand still
+    /// make them long as well: they are longer than by the hosts, or they are longer than at other
+    /// times. Hosts know nothing of losses.
+    fn beyond_hosts(&self) -> bool {
+        let rtt = |index: usize| rtt_before(self.slots, index).as_secs_f64();
+        let at: Vec<f64> = self.events().into_iter().map(rtt).collect();
+        let others = (0..self.slots.len()).filter(|index| self.slots[*index].retransmitted == 0);
+        let others: Vec<f64> = others.map(rtt).collect();
+        self.by_hosts <= self.inflated
+            || narrows_stat::median(&at).is_some_and(|typical| typical >= self.by_hosts.as_secs_f64())
+            || narrows_stat::rank_sum(&at, &others).is_ok_and(|deviations| deviations >= SURE)
     }
 
     /// Share of the time in which round trips went through a queue.
@@ -461,35 +477,4 @@ fn rtt_before(slots: &[Slot], index: usize) -> Duration {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// What is left of 350 Mbit/s when the ramp's overflow is over, as between two kernels.
-    fn left(bps: f64, rtt_ms: u64) -> bool {
-        let slot = |bps, rtt_ms, retransmitted| {
-            let rtt = Duration::from_millis(rtt_ms);
-            Slot { seconds: 0.1, bps, rtt, cwnd_segments: 100, retransmitted, delivery_bps: bps }
-        };
-        let ramp = [slot(100e6, 21, 0), slot(350e6, 33, 170), slot(250e6, 30, 40)];
-        let slots: Vec<Slot> = ramp.into_iter().chain((0..17).map(|_| slot(bps, rtt_ms, 0))).collect();
-        let (inflated, floor) = (Duration::from_millis(24), Duration::from_millis(20));
-        let settled = Settled {
-            hit: hit(&slots),
-            slots: &slots,
-            inflated,
-            needless: false,
-            mss: 1448.0,
-            floor,
-            doubtful: inflated,
-            ramp: &[],
-        };
-        settled.left_queue()
-    }
-
-    #[test]
-    fn a_queue_that_was_left_far_below_is_no_limit() {
-        assert!(left(60e6, 21));
-        assert!(!left(260e6, 21), "Reno's half");
-        assert!(!left(60e6, 30), "the queue stands");
-    }
-}
+mod tests;
