@@ -175,11 +175,15 @@ impl Shaper {
         }
     }
 
-    /// With a shortest frame the kernel needs a table; a slot for each octet makes it exact.
+    /// With a shortest frame the kernel needs a table; a slot for each octet makes it exact. What
+    /// the kernel counts anyway needs none, and `tc` refuses one that changes nothing.
     fn size_table(&self, counting: &Counting) -> Vec<String> {
         let mtu = u32::from(self.mtu);
         let around = counting.framing.wire_octets(mtu) - mtu;
         let shortest = counting.framing.wire_octets(0);
+        if around == ETHERNET_HEADER && shortest <= around {
+            return Vec::new();
+        }
         let mut table = words(&["stab", "overhead"]);
         table.push((i64::from(around) - i64::from(ETHERNET_HEADER)).to_string());
         if shortest > around {
@@ -275,6 +279,12 @@ mod tests {
                 "qdisc add dev eth0 parent 1:1 handle 10: pfifo limit 49",
             ]
         );
+    }
+
+    #[test]
+    fn what_a_kernel_counts_by_itself_needs_no_table() {
+        let hop = hop(50, Link::Tbf(Burst::Octets(Octets::new(32_000)))).framing(Framing::fixed(14));
+        assert_eq!(commands(hop)[0], "qdisc add dev eth0 root handle 1: tbf rate 50000000bit burst 32000 limit 32000");
     }
 
     #[test]
