@@ -196,24 +196,70 @@ fn a_path_that_drops_full_packets_is_measured_with_smaller_ones() {
     assert!(ended.stdout.contains("path MTU") && ended.stdout.contains("1400 octets"), "{ended:?}");
 }
 
-/// The connection is there, and the second hop's 20 Mbit/s hold it back: how near it comes depends
-/// on how busy the machine is.
+/// Octets and time, ns, by the counters of a node's one device, read in one call inside it; the
+/// counters of what it received are field 0, of what it sent field 8.
+fn counted(id: &str, node: &str, field: usize) -> (u64, u64) {
+    let read = exec(id, node, &["sh", "-c", "date +%s%N; cat /proc/net/dev"]).stdout;
+    let mut lines = read.lines();
+    let at = lines.next().and_then(|line| line.parse().ok()).expect("a time");
+    let device = lines.find_map(|line| line.trim().strip_prefix("path0:")).expect("the device is in the table");
+    (device.split_whitespace().nth(field).and_then(|octets| octets.parse().ok()).expect("a number"), at)
+}
+
+/// The connection is there, and data flows over both hops to its sink. How fast is the judge's.
 #[test]
-#[ignore = "judge: needs namespaces"]
-fn elastic_traffic_is_sustained_by_hosts() {
+#[ignore = "lab: needs namespaces"]
+fn elastic_traffic_is_carried_by_hosts() {
     let _alone = alone();
     let (_up, document) = Up::start("cli_tcp", WITH_TCP);
     assert_eq!(document["real_flows"][0]["source"], "cross-1-source");
-    let sent = || {
-        let table = exec("cli_tcp", "cross-1-source", &["cat", "/proc/net/dev"]).stdout;
-        let line = table.lines().find_map(|line| line.trim().strip_prefix("path0:").map(ToOwned::to_owned));
-        let line = line.expect("the device is in the table");
-        line.split_whitespace().nth(8).and_then(|octets| octets.parse::<u64>().ok()).expect("a number")
-    };
-    let (begin, before) = (Instant::now(), sent());
-    std::thread::sleep(Duration::from_secs(2));
-    let rate = (sent() - before) as f64 * 8.0 / begin.elapsed().as_secs_f64();
-    assert!((1e6..21e6).contains(&rate), "{rate} bit/s");
+    let deadline = Instant::now() + Duration::from_secs(60);
+    // Beyond what one window carries before the first acknowledgement: ten segments.
+    while counted("cli_tcp", "cross-1-sink", 0).0 < 200_000 {
+        assert!(Instant::now() < deadline, "{:?}", counted("cli_tcp", "cross-1-source", 8));
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    // The source sent all of that, and has the acknowledgements for it.
+    assert!(counted("cli_tcp", "cross-1-source", 8).0 >= 200_000);
+    assert!(counted("cli_tcp", "cross-1-source", 0).0 > 0);
+}
+
+/// CUBIC cuts its window to seven tenths. The queue of 50 packets holds more than three tenths of
+/// what fills it and 4 ms of 20 Mbit/s together, so the second hop is never idle, and the sink
+/// receives what that hop carries.
+#[test]
+#[ignore = "judge: needs namespaces"]
+fn elastic_traffic_fills_the_link_that_it_queues_for() {
+    const CASE: &str = "elastic traffic over two hops";
+    let _alone = alone();
+    for attempt in 1..=5 {
+        let (_up, document) = Up::start("cli_fills", WITH_TCP);
+        // The first slow start overflows the queue, which takes a second to mend.
+        std::thread::sleep(Duration::from_secs(3));
+        let (missed, before) = (lapses("cli_fills"), counted("cli_fills", "cross-1-sink", 0));
+        std::thread::sleep(Duration::from_secs(4));
+        let after = counted("cli_fills", "cross-1-sink", 0);
+        // The holder looks every two seconds how its links did.
+        std::thread::sleep(Duration::from_millis(2500));
+        // A device counts Ethernet headers, the capacity packets of 1500 octets.
+        let capacity = document["truth"]["forward"]["capacity_bps"].as_f64().expect("a rate") * 1514.0 / 1500.0;
+        let rate = (after.0 - before.0) as f64 * 8.0 / ((after.1 - before.1) as f64 / 1e9);
+        let in_time = lapses("cli_fills") == missed;
+        println!("{CASE}, measurement {attempt}: {rate:.0} of {capacity:.0} bit/s, in time: {in_time}");
+        if in_time {
+            // A hundredth: for so long a link that keeps time may stand still.
+            assert!((0.99..=1.01).contains(&(rate / capacity)), "{rate} of {capacity} bit/s");
+            return println!("\nJUDGED: {CASE}");
+        }
+    }
+    println!("\nNOT JUDGED: {CASE}: the links kept no time in five measurements");
+}
+
+/// How often links of a lab were found not to have had valid timing.
+fn lapses(id: &str) -> u64 {
+    let status = run(&["lab", "status", id, "--json"]).json();
+    let links = status["labs"][0]["links"].as_array().expect("a list").clone();
+    links.iter().filter_map(|link| link["lapses"].as_u64()).sum()
 }
 
 #[test]
