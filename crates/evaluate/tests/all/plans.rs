@@ -82,3 +82,21 @@ fn every_template_is_used() {
         }
     }
 }
+
+/// Real kernels carry every kind of TCP traffic that there is a scenario of: what is judged only
+/// beside the simulator's TCP is not known beside a kernel's.
+#[test]
+fn between_kernels_has_every_kind_of_elastic_traffic() {
+    let plan = text("plans/between-kernels.toml");
+    let mut kinds = 0;
+    for entry in std::fs::read_dir(root().join("scenarios")).unwrap() {
+        let path = entry.unwrap().path();
+        let is_elastic = |path: &Path| std::fs::read_to_string(path).unwrap().contains("elastic = ");
+        if stem(&path).starts_with("cross-") && is_elastic(&path) {
+            kinds += 1;
+            let file = format!("\"../scenarios/{}.toml\"", stem(&path));
+            assert!(plan.contains(&file), "plans/between-kernels.toml has no {file}");
+        }
+    }
+    assert!(kinds >= 6, "{kinds}");
+}

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use narrows_evaluate::RunFault;
 use narrows_lab::{Lab, Meter, RealFlow};
-use narrows_scenario::{Counted, Cross, Crossed, PathDirection, Scenario, Source};
+use narrows_scenario::{Counted, Cross, Crossed, Elastic, PathDirection, Scenario, Source, Workload};
 use narrows_traffic::{Flow, Pacing, Sender, SenderOptions, Sink, SinkOptions};
 
 use super::broke;
@@ -113,9 +113,42 @@ fn start(lab: &Lab, flow: &RealFlow, seed: u64, clock: PathClock) -> Result<Opti
 /// Its times are the path's; the generator counts from its own start.
 fn in_path_time(flow: &RealFlow, seed: u64, now: Duration) -> Option<Flow> {
     let mut traffic = Flow::from_cross(&flow.cross, seed, flow.index);
-    traffic.from = traffic.from.saturating_sub(now);
+    traffic.from = begins(&flow.cross, now);
     if let Some(until) = traffic.until {
         traffic.until = Some(until.checked_sub(now).filter(|left| !left.is_zero())?);
     }
     Some(traffic)
+}
+
+/// How long after the generator's start it begins. What is carried once counts from the begin of
+/// the warm-up, as in the simulator: by the path's clock, which is further then, it would be over
+/// before anything is measured.
+fn begins(cross: &Cross, now: Duration) -> Duration {
+    match &cross.source {
+        Source::Elastic(Elastic { workload: Workload::Backup { .. }, .. }) => cross.from,
+        Source::Elastic(_) | Source::Open { .. } => cross.from.saturating_sub(now),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use narrows_scenario::ElasticControl;
+    use narrows_units::Octets;
+
+    use super::*;
+
+    /// A lab's path begins at the end of the scenario's warm-up, which its cross traffic then gets
+    /// once more.
+    #[test]
+    fn a_backup_begins_as_long_after_the_warm_up_as_its_scenario_says() {
+        let carrying = |workload| {
+            let elastic = Elastic { workload, ..Elastic::greedy(1, ElasticControl::Cubic) };
+            Cross { from: Duration::from_secs(2), ..Cross::elastic_on_hop(0, elastic) }
+        };
+        let now = Duration::from_millis(2300);
+        let backup = Workload::Backup { payload: Octets::new(10_000_000) };
+        assert_eq!(begins(&carrying(backup), now), Duration::from_secs(2));
+        assert_eq!(begins(&carrying(Workload::Greedy), now), Duration::ZERO);
+        assert_eq!(begins(&carrying(Workload::Greedy), Duration::from_millis(500)), Duration::from_millis(1500));
+    }
 }
