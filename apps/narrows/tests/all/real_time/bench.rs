@@ -1,5 +1,6 @@
 //! What all tests share.
 
+use std::process::Command;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -8,6 +9,8 @@ use narrows_net::client::{ConnectOptions, SocketWorld};
 use narrows_net::serve::{Running, ServeOptions, host_facts};
 use narrows_probe::HostFacts;
 use narrows_scenario::Scenario;
+
+use crate::common::Running as Program;
 
 /// Each lab spins on a processor of its own; tests that measure do so one after the other.
 pub(crate) fn alone() -> MutexGuard<'static, ()> {
@@ -39,6 +42,21 @@ pub(crate) fn connected<R: Send>(path: &RealTimePath, measure: impl FnOnce(&mut 
     let options = ConnectOptions { port: server.addresses().first().unwrap().port(), ..ConnectOptions::default() };
     let inside = || measure(&mut SocketWorld::connect(&remote.to_string(), options).unwrap());
     path.host(Side::Sender).run(inside).unwrap()
+}
+
+/// The program's server, not yet in any namespace.
+pub(crate) fn server(address: &str) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_narrows"));
+    command.args(["serve", "-p", "0", "-B", address]);
+    command
+}
+
+/// The port that a server has said.
+pub(crate) fn port_of(server: &mut Program) -> u16 {
+    let line = server.wait_for("listening on");
+    let address = line.split("listening on ").nth(1).and_then(|rest| rest.split(',').next());
+    let port = address.and_then(|address| address.trim().rsplit(':').next()?.parse().ok());
+    port.unwrap_or_else(|| panic!("no port in {line:?}"))
 }
 
 /// No further measurement of a case begins so long after the first: what takes minutes is measured

@@ -11,12 +11,14 @@ use std::time::{Duration, Instant};
 
 use narrows_lab::{Lab, LabOptions, RealTimePath, Side};
 use narrows_scenario::{
-    Arrivals, Burst, Cross, Hop, Link, Loss, Queue, Reorder, Router, Scenario, SizeMix, TokenBucket,
+    Arrivals, Burst, Cross, Elastic, ElasticControl, Hop, Link, Loss, Queue, Reorder, Router, Scenario, SizeMix,
+    TokenBucket, Workload,
 };
+use narrows_traffic::{Flow, Pacing, Sender, SenderOptions, Sink, SinkOptions};
 use narrows_units::{BitRate, Octets};
 use nix::sys::signal::{Signal, kill};
 
-use super::bench::{alone, judged, not_judged, serving, start};
+use super::bench::{alone, judged, not_judged, port_of, server, serving, start};
 use crate::common::Running;
 use matrix::Matrix;
 
@@ -60,6 +62,8 @@ const POLICED: Induced = induced("policer", &["-t", "3", "-C", "reno"], &["polic
 const SHAPED: Induced = induced("shaper", &["-t", "3"], &["shaper"]);
 const LOSSY: Induced = induced("0.5 % of random loss", &["-t", "2", "-C", "cubic"], &["random loss"]);
 const BESIDE_POISSON: Induced = induced("queue beside Poisson traffic", &["-t", "2"], &["queue"]);
+const BESIDE_BBR: Induced = induced("queue beside BBR", &["-t", "4", "-C", "cubic"], &["queue"]);
+const BESIDE_BACKUP: Induced = induced("queue beside a backup", &["-t", "4", "-C", "cubic"], &["queue"]);
 const REORDERED: Induced = induced("reordering", &["-t", "2", "-C", "cubic"], &["reordering"]);
 const TOO_SHORT: Induced = induced("test too short", &["-t", "1"], &["window still growing"]);
 const BLACK_HOLE: Induced = induced("MTU black hole", &["-t", "3"], &["mtu black hole"]);
@@ -81,6 +85,19 @@ fn beside_poisson(mbps: u64, cross: u64) -> Scenario {
     let hop = Hop::rate(BitRate::from_mbps(mbps)).delay(Duration::from_millis(10)).queue(Queue::Octets(octets));
     let load = Cross::on_hop(0, Arrivals::Poisson, BitRate::from_mbps(cross), SizeMix::constant(1500));
     Scenario::new("beside").hop(hop).cross(load).validate().unwrap()
+}
+
+/// TCP connections of other hosts through the queue of a path of 50 Mbit/s: two of BBR without end,
+/// or a backup that begins a second after the transfer that is judged.
+fn beside_transfers(workload: Workload) -> Scenario {
+    let (flows, control, from) = match workload {
+        Workload::Backup { .. } => (1, ElasticControl::Cubic, Duration::from_secs(1)),
+        _ => (2, ElasticControl::Bbr, Duration::ZERO),
+    };
+    let elastic = Elastic { workload, ..Elastic::greedy(flows, control) };
+    let cross = Cross { from, ..Cross::elastic_on_hop(0, elastic) };
+    let hop = hop().queue(Queue::Octets(Octets::new(125_000)));
+    Scenario::new("beside").hop(hop).cross(cross).validate().unwrap()
 }
 
 /// A bucket of so many octets that fills at 20 Mbit/s.
@@ -180,21 +197,6 @@ fn over(matrix: &mut Matrix, scenario: &Scenario, all: &[Induced]) {
     }
 }
 
-/// The program's server, not yet in any namespace.
-fn server(address: &str) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_narrows"));
-    command.args(["serve", "-p", "0", "-B", address]);
-    command
-}
-
-/// The port that a server has said.
-fn port_of(server: &mut Running) -> u16 {
-    let line = server.wait_for("listening on");
-    let address = line.split("listening on ").nth(1).and_then(|rest| rest.split(',').next());
-    let port = address.and_then(|address| address.trim().rsplit(':').next()?.parse().ok());
-    port.unwrap_or_else(|| panic!("no port in {line:?}"))
-}
-
 /// The server's process stands still for three quarters of the time. Samples of TCP, every 100 ms,
 /// meet all phases of its pauses.
 fn with_a_slow_reader(matrix: &mut Matrix) {
@@ -228,6 +230,40 @@ fn over_the_kernels(matrix: &mut Matrix, hop: Hop, induced: &Induced) {
     judged(induced.what);
 }
 
+/// A transfer beside those of other hosts, over a path of the lab that says how it kept time.
+fn beside_hosts(matrix: &mut Matrix, scenario: &Scenario, induced: &Induced) {
+    let lab = Lab::up(scenario, LabOptions::default()).unwrap();
+    let remote = lab.receiver().addresses().unwrap().ipv4.to_string();
+    let mut command = server(&remote);
+    let mut server = lab.receiver().run(move || Running::start(&mut command)).unwrap();
+    let mut command = throughput(&remote, port_of(&mut server), induced);
+    let _others = others(&lab);
+    lab.take_timing_report().unwrap();
+    let output = lab.sender().run(move || command.output()).unwrap().unwrap();
+    let timing_report = lab.take_timing_report().unwrap();
+    let said = said(induced, &output);
+    if timing_report.timing_valid() {
+        matrix.add(induced.what, induced.right, &said);
+        judged(induced.what);
+    } else {
+        matrix.add_not_judged(induced.what);
+        not_judged(induced.what, &timing_report.to_string());
+    }
+}
+
+/// The lab's cross traffic, carried by its hosts from now on until this is dropped.
+fn others(lab: &Lab) -> Vec<(Sender, Sink)> {
+    let start = |flow: narrows_lab::RealFlow| {
+        let address = flow.sink.addresses().unwrap().ipv4;
+        let sink = flow.sink.run(|| Sink::start(SinkOptions::private(address.into()))).unwrap().unwrap();
+        let (at, traffic) = (sink.addresses()[0], Flow::from_cross(&flow.cross, lab.description().seed, flow.index));
+        let options = SenderOptions { pacing: Pacing::Sleep, ..SenderOptions::default() };
+        let sender = flow.source.run(|| Sender::start(at, vec![traffic], options)).unwrap().unwrap();
+        (sender, sink)
+    };
+    lab.real_flows().into_iter().map(start).collect()
+}
+
 /// 100 Mbit/s until the bucket is empty, then 20.
 fn kernel_shaper() -> Hop {
     Hop::rate(BitRate::from_mbps(100))
@@ -241,7 +277,7 @@ fn bare() -> Hop {
     Hop::rate(BitRate::from_gbps(10)).delay(Duration::ZERO).link(Link::Veth)
 }
 
-/// Each verdict is right or unclear; one in fifty may be wrong. Some seven minutes of transfers;
+/// Each verdict is right or unclear; one in fifty may be wrong. Some nine minutes of transfers;
 /// none is repeated. `UPDATE_VERDICTS=1` writes the matrix into docs/results/verdicts.md.
 #[test]
 #[ignore = "judge: needs namespaces, tc"]
@@ -258,6 +294,9 @@ fn what_limited_a_transfer_between_kernels() {
         over(&mut matrix, &one(hop().loss(Loss::Random { ratio: 0.005 })), &[LOSSY]);
         over(&mut matrix, &beside_poisson(12, 4), &[BESIDE_POISSON]);
         over(&mut matrix, &beside_poisson(100, 40), &[BESIDE_POISSON]);
+        beside_hosts(&mut matrix, &beside_transfers(Workload::Greedy), &BESIDE_BBR);
+        let backup = Workload::Backup { payload: Octets::new(10_000_000) };
+        beside_hosts(&mut matrix, &beside_transfers(backup), &BESIDE_BACKUP);
         over(&mut matrix, &one(reordered()), &[REORDERED]);
         over(&mut matrix, &one(long()), &[TOO_SHORT]);
         over(&mut matrix, &black_hole(), &[BLACK_HOLE]);
