@@ -15,6 +15,7 @@
 
 mod bench;
 mod bursts;
+mod kernel_buckets;
 mod lab_against_simulator;
 mod limits;
 mod neighbours;

@@ -1,5 +1,5 @@
-//! Linux's own shapers, tc-tbf(8) and tc-htb(8), between two real kernels: depth and rate as they
-//! were set, by method `shaper`.
+//! Linux's own token bucket filter, tc-tbf(8), between two real kernels: depth and rate as they
+//! were set, by method `shaper`. What the program says by default is in `kernel_buckets.rs`.
 //!
 //! A policer of the kernel (`act_police`) is not among them: a lab has no link of that kind.
 
@@ -52,13 +52,16 @@ fn hop(kind: fn(Burst) -> Link, packets: u64) -> Hop {
         })
 }
 
-/// A lab with this one hop whose shaper got its rate from a saturating run, and that rate; at most
-/// five are built. One that did not get it did not keep time, whatever is measured over it.
-fn calibrated(what: &str, hop: Hop, least: f64) -> Option<(Lab, u64)> {
-    let scenario = Scenario::new("token-bucket").hop(hop).validate().unwrap();
+fn one(hop: Hop) -> Scenario {
+    Scenario::new("token-bucket").hop(hop).validate().unwrap()
+}
+
+/// A lab of this path whose shaper got its rate from a saturating run, and that rate; at most five
+/// are built. One that did not get it did not keep time, whatever is measured over it.
+pub(super) fn calibrated(what: &str, scenario: &Scenario, least: f64) -> Option<(Lab, u64)> {
     let mut why = String::new();
     for attempt in 1..=5 {
-        let lab = Lab::up(&scenario, LabOptions::default()).unwrap();
+        let lab = Lab::up(scenario, LabOptions::default()).unwrap();
         let truth = lab.description().truth.forward.capacity_bps;
         let derived = scenario.truth(PathDirection::Forward);
         let ratio = truth as f64 / derived.capacity(derived.path_mtu()).bps() as f64;
@@ -115,7 +118,7 @@ fn token_bucket_filters_are_found_with_rate_and_depth() {
     let (mut counted, mut values) = (0, 0);
     for packets in [10, 30, 100, 300] {
         let what = format!("tbf of {packets} packets");
-        let Some((lab, truth)) = calibrated(&what, hop(Link::Tbf, packets), 0.97) else {
+        let Some((lab, truth)) = calibrated(&what, &one(hop(Link::Tbf, packets)), 0.97) else {
             continue;
         };
         counted += 1;
@@ -135,7 +138,7 @@ fn a_bucket_behind_a_sender_limited_path_is_found() {
         .delay(Duration::ZERO)
         .queue(Queue::Packets(1000))
         .link(Link::Tbf(Burst::Octets(Octets::new(50_000))));
-    let Some((lab, truth)) = calibrated("fast bucket", shaped, 0.95) else {
+    let Some((lab, truth)) = calibrated("fast bucket", &one(shaped), 0.95) else {
         return;
     };
     let values = (1..=3).filter(|run| is_value(&format!("fast bucket, run {run}"), &measure(&lab), truth, 0.07, None));
