@@ -99,7 +99,8 @@ impl Shaper {
                 // The first queue is made by tbf itself, and replaced below.
                 root.extend(words(&["tbf", "rate", &rate, "burst", &burst, "limit", &burst]));
                 if let Some(peak) = counting.peak {
-                    let octets = counting.framing.wire_octets(u32::from(self.mtu)).to_string();
+                    let octets = u64::from(counting.framing.wire_octets(u32::from(self.mtu)));
+                    let octets = octets.max(self.frame()).to_string();
                     root.extend(words(&["peakrate", &format!("{}bit", peak.bps()), "mtu", &octets]));
                 }
                 vec![root]
@@ -155,19 +156,27 @@ impl Shaper {
         self.bucket.and_then(|bucket| bucket.queue).unwrap_or(self.queue)
     }
 
+    /// A full frame as a kernel measures it. TCP hands several segments to a device at once, and
+    /// tbf cuts them apart; whatever its size table says, it drops them if one of these frames is
+    /// longer than its bucket or its peak's.
+    fn frame(&self) -> u64 {
+        u64::from(u32::from(self.mtu) + ETHERNET_HEADER)
+    }
+
     fn counting(&self) -> Counting {
         let mtu = u32::from(self.mtu);
+        let least = if self.kind == Kind::Tbf { self.frame() } else { 0 };
         match self.bucket {
             None => Counting {
                 rate: self.rate,
-                burst: self.burst.count(),
+                burst: self.burst.count().max(least),
                 peak: None,
                 queue: self.queue,
                 framing: self.framing,
             },
             Some(bucket) => Counting {
                 rate: bucket.rate,
-                burst: bucket.burst.count(),
+                burst: bucket.burst.count().max(least),
                 peak: ip_rate(self.rate, self.framing, mtu),
                 queue: self.queue_played(),
                 framing: Framing::BARE,
@@ -287,6 +296,13 @@ mod tests {
         assert_eq!(commands(hop)[0], "qdisc add dev eth0 root handle 1: tbf rate 50000000bit burst 32000 limit 32000");
     }
 
+    /// Segments of TCP that the kernel cuts apart have 1514 octets, of which the table takes 14.
+    #[test]
+    fn a_bucket_holds_a_frame_at_least() {
+        let hop = hop(50, Link::Tbf(Burst::OnePacket)).framing(Framing::BARE);
+        assert!(commands(hop)[0].contains("stab overhead -14 tbf rate 50000000bit burst 1514 "));
+    }
+
     #[test]
     fn htb_has_one_class() {
         let hop = hop(10, Link::Htb(Burst::Octets(Octets::new(4_000))))
@@ -316,7 +332,7 @@ mod tests {
             commands(hop(1_000, Link::Tbf(Burst::OnePacket)).bucket(bucket)),
             [
                 "qdisc add dev eth0 root handle 1: stab overhead -14 tbf rate 200000000bit burst 64000 limit 64000 peakrate \
-                 975292588bit mtu 1500",
+                 975292588bit mtu 1514",
                 "qdisc add dev eth0 parent 1:1 handle 10: bfifo limit 254500",
             ]
         );
