@@ -13,7 +13,6 @@
 #![expect(clippy::disallowed_methods, reason = "the page says how long it took")]
 
 #[path = "../tests/all/limits/induced.rs"]
-#[expect(dead_code, reason = "shared with a test, which also asks for single verdicts")]
 mod induced;
 
 use std::fmt::Write as _;
