@@ -17,8 +17,7 @@ async fn an_agent_with_a_wrong_clock_goes_by_the_hubs_and_says_so() {
         let world = World::new();
         let mut statuses = world.statuses("a").await;
         // The hub's plans and orders are of the right time.
-        let mut plan = world.plan(&["a", "b"], "a", 1);
-        plan.mesh.clear();
+        let plan = world.plan_of_orders();
         let order = world.order("a", "b", "rtt", 10);
         world.time.step(ahead_ms);
         let agent = world.start("a");
@@ -48,8 +47,7 @@ async fn an_agent_with_a_wrong_clock_goes_by_the_hubs_and_says_so() {
 async fn an_order_is_not_refused_by_a_clock_that_nobody_compared() {
     let world = World::new();
     let order = world.order("a", "b", "rtt", 10);
-    let mut plan = world.plan(&["a", "b"], "a", 1);
-    plan.mesh.clear();
+    let plan = world.plan_of_orders();
     world.time.step(HOUR_MS);
     let agent = world.start("a");
     world.give(&plan).await;

@@ -44,9 +44,7 @@ async fn an_order_is_carried_out_once() {
     let world = World::new();
     let mut statuses = world.statuses("a").await;
     let agent = world.start("a");
-    let mut plan = world.plan(&["a", "b"], "a", 1);
-    plan.mesh.clear();
-    world.give(&plan).await;
+    world.give(&world.plan_of_orders()).await;
     let order = world.order("a", "b", "rtt --param packets=5", 7);
     pass(1).await;
     world.say(&order).await;
@@ -116,9 +114,7 @@ async fn light_runs_wait_for_others_and_say_when_they_met_some() {
 async fn what_was_ordered_beside_a_load_is_flagged() {
     let world = World::new();
     let agent = world.start("a");
-    let mut plan = world.plan(&["a", "b"], "a", 1);
-    plan.mesh.clear();
-    world.give(&plan).await;
+    world.give(&world.plan_of_orders()).await;
     pass(1).await;
     let beside = narrows_fleet::message::Order { beside: Some(name("c")), ..world.order("a", "b", "available", 9) };
     world.say(&beside).await;
@@ -135,9 +131,7 @@ async fn an_agent_of_which_a_part_fails_says_so_and_ends() {
     let world = World::new();
     let mut statuses = world.statuses("a").await;
     let agent = world.start("a");
-    let mut plan = world.plan(&["a", "b"], "a", 1);
-    plan.mesh.clear();
-    world.give(&plan).await;
+    world.give(&world.plan_of_orders()).await;
     let alive = tokio::time::timeout(std::time::Duration::from_secs(100), agent.failed()).await;
     assert!(alive.is_err(), "{alive:?}");
     world.say(&world.order("a", "b", "throughput -t x", 9)).await;
@@ -152,9 +146,7 @@ async fn an_agent_of_which_a_part_fails_says_so_and_ends() {
 async fn an_order_for_a_light_run_waits_and_is_not_forgotten() {
     let world = World::new();
     let agent = world.start("a");
-    let mut plan = world.plan(&["a", "b"], "a", 1);
-    plan.mesh.clear();
-    world.give(&plan).await;
+    world.give(&world.plan_of_orders()).await;
     pass(1).await;
     let lease = world.lease("c", "host.b", 0);
     world.bus.put("lease_1", "host.b", lease).await;

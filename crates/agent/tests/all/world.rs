@@ -281,6 +281,11 @@ impl World {
         Signed { message, signature: hex::to_text(&signature) }
     }
 
+    /// "a" and "b" are peers; "a" runs nothing but what it is ordered.
+    pub(crate) fn plan_of_orders(&self) -> Plan {
+        Plan { mesh: Vec::new(), ..self.plan(&["a", "b"], "a", 1) }
+    }
+
     pub(crate) async fn give(&self, plan: &Plan) {
         self.give_signed(plan.agent.as_str(), &self.sign(plan)).await;
     }

@@ -4,7 +4,7 @@ use std::process::Command;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use narrows_lab::{RealTimePath, Side, StartOptions};
+use narrows_lab::{Lab, RealTimePath, Side, StartOptions};
 use narrows_net::client::{ConnectOptions, SocketWorld};
 use narrows_net::serve::{Running, ServeOptions, host_facts};
 use narrows_probe::HostFacts;
@@ -57,6 +57,15 @@ pub(crate) fn port_of(server: &mut Program) -> u16 {
     let address = line.split("listening on ").nth(1).and_then(|rest| rest.split(',').next());
     let port = address.and_then(|address| address.trim().rsplit(':').next()?.parse().ok());
     port.unwrap_or_else(|| panic!("no port in {line:?}"))
+}
+
+/// The program's server in a lab's receiver, its address and port.
+pub(crate) fn serving_program(lab: &Lab) -> (Program, String, u16) {
+    let remote = lab.receiver().addresses().unwrap().ipv4.to_string();
+    let mut command = server(&remote);
+    let mut server = lab.receiver().run(move || Program::start(&mut command)).unwrap();
+    let port = port_of(&mut server);
+    (server, remote, port)
 }
 
 /// No further measurement of a case begins so long after the first: what takes minutes is measured

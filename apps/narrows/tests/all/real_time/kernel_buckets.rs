@@ -1,14 +1,12 @@
 //! What the program says by default behind Linux's own shapers, tc-tbf(8) and tc-htb(8), on a
 //! router between two real kernels: `capacity`, `available` and `test`.
 
-use std::process::Command;
-
 use narrows_lab::Lab;
 use narrows_scenario::{Burst, Hop, Link, Queue, Scenario};
 use narrows_units::{BitRate, Framing, Octets};
 use serde_json::Value;
 
-use super::bench::{alone, judged, port_of, server};
+use super::bench::{alone, judged, serving_program};
 use super::token_buckets::calibrated;
 use crate::common::{Running, narrows};
 
@@ -37,11 +35,8 @@ fn shaped(kind: fn(Burst) -> Link, mbps: u64) -> Scenario {
 
 /// What a command says, with its defaults, to a server in the receiver.
 fn said(lab: &Lab, command: &str) -> Value {
-    let remote = lab.receiver().addresses().unwrap().ipv4.to_string();
-    let mut serve: Command = server(&remote);
-    let mut server = lab.receiver().run(move || Running::start(&mut serve)).unwrap();
-    let port = port_of(&mut server).to_string();
-    let mut call = narrows([command, &remote, "-p", &port, "--json", "--quiet"]);
+    let (_server, remote, port) = serving_program(lab);
+    let mut call = narrows([command, &remote, "-p", &port.to_string(), "--json", "--quiet"]);
     let ended = lab.sender().run(move || Running::start(&mut call).end()).unwrap();
     ended.json()
 }

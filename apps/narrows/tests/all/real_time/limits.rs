@@ -5,11 +5,11 @@
 
 mod matrix;
 
-use std::process::Command;
+use std::process::{Command, Output};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use narrows_lab::{Lab, LabOptions, RealTimePath, Side};
+use narrows_lab::{Lab, LabOptions, RealTimePath, Side, TimingReport};
 use narrows_scenario::{
     Arrivals, Burst, Cross, Elastic, ElasticControl, Hop, Link, Loss, Queue, Reorder, Router, Scenario, SizeMix,
     TokenBucket, Workload,
@@ -18,7 +18,7 @@ use narrows_traffic::{Flow, Pacing, Sender, SenderOptions, Sink, SinkOptions};
 use narrows_units::{BitRate, Octets};
 use nix::sys::signal::{Signal, kill};
 
-use super::bench::{alone, judged, not_judged, port_of, server, serving, start};
+use super::bench::{alone, judged, not_judged, port_of, server, serving, serving_program, start};
 use crate::common::Running;
 use matrix::Matrix;
 
@@ -161,7 +161,7 @@ fn throughput(remote: &str, port: u16, induced: &Induced) -> Command {
 }
 
 /// What a run of the program said.
-fn said(induced: &Induced, output: &std::process::Output) -> String {
+fn said(induced: &Induced, output: &Output) -> String {
     let text = String::from_utf8_lossy(&output.stdout);
     let document: serde_json::Value =
         serde_json::from_str(&text).unwrap_or_else(|error| panic!("{}: {error}: {output:?}", induced.what));
@@ -178,7 +178,12 @@ fn judge(matrix: &mut Matrix, path: &RealTimePath, port: u16, induced: &Induced)
     let mut command = throughput(&remote, port, induced);
     let output = path.host(Side::Sender).run(move || command.output()).unwrap().unwrap();
     let timing_report = path.take_timing_report().unwrap();
-    let said = said(induced, &output);
+    enter(matrix, induced, &output, &timing_report);
+}
+
+/// What was said counts if the path kept time.
+fn enter(matrix: &mut Matrix, induced: &Induced, output: &Output, timing_report: &TimingReport) {
+    let said = said(induced, output);
     if timing_report.timing_valid() {
         matrix.add(induced.what, induced.right, &said);
         judged(induced.what);
@@ -221,10 +226,8 @@ fn with_a_slow_reader(matrix: &mut Matrix) {
 /// A transfer over links of the kernel's own, which has no timing to report.
 fn over_the_kernels(matrix: &mut Matrix, hop: Hop, induced: &Induced) {
     let lab = Lab::up(&one(hop), LabOptions::default()).unwrap();
-    let remote = lab.receiver().addresses().unwrap().ipv4.to_string();
-    let mut command = server(&remote);
-    let mut server = lab.receiver().run(move || Running::start(&mut command)).unwrap();
-    let mut command = throughput(&remote, port_of(&mut server), induced);
+    let (_server, remote, port) = serving_program(&lab);
+    let mut command = throughput(&remote, port, induced);
     let output = lab.sender().run(move || command.output()).unwrap().unwrap();
     matrix.add(induced.what, induced.right, &said(induced, &output));
     judged(induced.what);
@@ -233,22 +236,13 @@ fn over_the_kernels(matrix: &mut Matrix, hop: Hop, induced: &Induced) {
 /// A transfer beside those of other hosts, over a path of the lab that says how it kept time.
 fn beside_hosts(matrix: &mut Matrix, scenario: &Scenario, induced: &Induced) {
     let lab = Lab::up(scenario, LabOptions::default()).unwrap();
-    let remote = lab.receiver().addresses().unwrap().ipv4.to_string();
-    let mut command = server(&remote);
-    let mut server = lab.receiver().run(move || Running::start(&mut command)).unwrap();
-    let mut command = throughput(&remote, port_of(&mut server), induced);
+    let (_server, remote, port) = serving_program(&lab);
+    let mut command = throughput(&remote, port, induced);
     let _others = others(&lab);
     lab.take_timing_report().unwrap();
     let output = lab.sender().run(move || command.output()).unwrap().unwrap();
     let timing_report = lab.take_timing_report().unwrap();
-    let said = said(induced, &output);
-    if timing_report.timing_valid() {
-        matrix.add(induced.what, induced.right, &said);
-        judged(induced.what);
-    } else {
-        matrix.add_not_judged(induced.what);
-        not_judged(induced.what, &timing_report.to_string());
-    }
+    enter(matrix, induced, &output, &timing_report);
 }
 
 /// The lab's cross traffic, carried by its hosts from now on until this is dropped.

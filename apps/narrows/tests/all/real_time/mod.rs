@@ -13,7 +13,7 @@
     reason = "tests of a world that print how often they measured, and what"
 )]
 
-mod bench;
+pub(crate) mod bench;
 mod bursts;
 mod kernel_buckets;
 mod lab_against_simulator;
