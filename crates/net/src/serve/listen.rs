@@ -53,7 +53,7 @@ impl Flow {
     fn listen(&self, session: &ServedSession) {
         let mut receiver = Receiver::new(&self.socket, SLOT_OCTETS);
         let mut reply = Payloads::new([LARGEST_PAYLOAD], session.id);
-        let mut noted_ns = 0;
+        let (mut noted_ns, mut heard) = (0, false);
         while !self.ended(session) {
             let now = clock::now_ns();
             if now - noted_ns >= CPU_EVERY_NS {
@@ -70,7 +70,13 @@ impl Flow {
             receiver.rest(poll_interval_ns);
             receiver.gather(&self.socket, load);
             match receiver.receive(&self.socket, now + POLL_NS) {
-                Ok(count) => self.take_batch(session, &mut receiver, count, reply.get_mut(0)),
+                Ok(count) => {
+                    let ours = self.take_batch(session, &mut receiver, count, reply.get_mut(0));
+                    if ours && !heard {
+                        heard = true;
+                        tracing::info!(peer = %self.peer, session = session.id, "UDP passes");
+                    }
+                }
                 Err(error) => {
                     tracing::warn!(%error, peer = %self.peer, "flow ends");
                     return;
@@ -79,10 +85,11 @@ impl Flow {
         }
     }
 
-    fn take_batch(&self, session: &ServedSession, receiver: &mut Receiver, count: usize, reply: &mut [u8]) {
+    /// Whether a probe of the session was among what arrived.
+    fn take_batch(&self, session: &ServedSession, receiver: &mut Receiver, count: usize, reply: &mut [u8]) -> bool {
         let drops = receiver.take_drops(&self.socket);
         if count == 0 && drops == 0 {
-            return;
+            return false;
         }
         let (mut collected, mut ours) = (Vec::new(), false);
         for datagram in receiver.iter() {
@@ -111,6 +118,7 @@ impl Flow {
             session.hear();
         }
         self.collect(&collected, drops);
+        ours
     }
 
     fn arrived(&self, probe: &Probe, datagram: &Datagram<'_>) -> Arrived {
