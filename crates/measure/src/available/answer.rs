@@ -14,17 +14,18 @@ use super::busy::{Busy, Watch};
 use super::curve::Curve;
 use super::full_queue::{Queue, Through, delays_ns};
 use super::jumps::Jumps;
-use super::loss::PathLosses;
+use super::loss::{PathLosses, QueueAtLosses};
 use super::pooled::{PooledEstimate, fastest};
 use super::train::TrainSlope;
 use narrows_probe::outcome::SampleCounts;
-use narrows_probe::probes::TrainReport;
+use narrows_probe::probes::{Arrival, TrainReport};
 use narrows_probe::{
     AvailableFinding, BoundKind, Caveat, Confidence, Details, Diagnostics, Estimate, Finding, Limit, Outcome, Ranged,
     Reason,
 };
 use narrows_train::bucket_watch::BucketWatch;
 use narrows_train::carried::Carried;
+use narrows_train::train_method::arrived_ns;
 
 /// Relative error of the fitted capacity up to which it is reported.
 const GOOD_FIT: f64 = 0.1;
@@ -116,6 +117,8 @@ pub(super) struct RunAccount {
     /// The highest rate at which packets in front of a loss arrived, of trains that left faster,
     /// bit/s.
     pub(super) overflow_rate: f64,
+    /// How long the queue was where packets were lost.
+    pub(super) queue_at_losses: QueueAtLosses,
     /// Losses of trains that overflow no queue by themselves.
     pub(super) slow: PathLosses,
     /// Of those that left far faster than the narrow link takes them, where that is known.
@@ -147,6 +150,8 @@ impl RunAccount {
         self.lost += report.lost_on_path() as u64;
         self.reordered += u64::from(report.reordered);
         self.local_drops += u64::from(report.local_drops);
+        let delay = |row: &Arrival| Some(arrived_ns(row)?.saturating_sub(row.departed.nanos()));
+        self.queue_at_losses.push(self.count, report.arrivals.iter().map(delay));
         self.least_ns = delays_ns(report).chain(self.least_ns).min();
     }
 
@@ -420,7 +425,7 @@ impl RunAccount {
         let left = busy.map_or(1.0, |busy| 1.0 - busy.share.clamp(0.0, 1.0));
         estimate =
             if self.bucket_known { behind_bucket(estimate) } else { self.buckets.tell_beside_bursts(estimate, left) };
-        if self.overflows > 0 && !self.overran_queue() {
+        if self.overflows > 0 && !self.overran_queue() && !self.lost_at_full_queue() {
             // A short queue, or a bucket that drops: nothing tells which.
             estimate.confidence = Confidence::Low;
         }
@@ -453,6 +458,11 @@ impl RunAccount {
     fn overran_queue(&self) -> bool {
         let enough = self.slow.sent() >= SLOW_ENOUGH * self.pushed.sent();
         self.pushed.lost() > 0 && enough && !self.slow.lost_more_than(LOSSY)
+    }
+
+    /// What was lost a drop-tail queue lost, whoever filled it.
+    fn lost_at_full_queue(&self) -> bool {
+        self.least_ns.is_some_and(|base| self.queue_at_losses.was_full(base))
     }
 
     /// The share of packets that the path lost by itself.

@@ -98,7 +98,89 @@ impl PathLosses {
     }
 }
 
+/// How long queues were where packets were lost: a drop-tail queue loses where it is full, and
+/// nowhere else; a bucket that drops does not look at queues.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(super) struct QueueAtLosses {
+    /// The delay in front of each run of losses, and the number of its train, ns.
+    before: Vec<(usize, i64)>,
+    /// The highest delay of all, ns.
+    most_ns: Option<i64>,
+}
+
+impl QueueAtLosses {
+    /// Takes the delays of the train of that number; `None` is a packet that was lost.
+    pub(super) fn push(&mut self, number: usize, delays_ns: impl Iterator<Item = Option<i64>>) {
+        let mut in_front = None;
+        for delay in delays_ns {
+            match delay {
+                Some(_) => (self.most_ns, in_front) = (self.most_ns.max(delay), delay),
+                None => self.before.extend(in_front.take().map(|delay| (number, delay))),
+            }
+        }
+    }
+
+    /// Losses of several trains came where delays were as long as they ever were, above a least
+    /// delay of `base_ns`.
+    pub(super) fn was_full(&self, base_ns: i64) -> bool {
+        let Some(most) = self.most_ns else { return false };
+        let top = FULL * most.saturating_sub(base_ns) as f64;
+        let full = self.before.iter().filter(|(_, delay)| delay.saturating_sub(base_ns) as f64 >= top).count();
+        let trains = self.before.chunk_by(|one, next| one.0 == next.0).count();
+        trains >= TRAINS && full as f64 >= MOSTLY * self.before.len() as f64
+    }
+}
+
+/// A queue is full from this share of its highest length on: the packets of others that it drops
+/// next leave room (ours, as where transfers keep it full).
+const FULL: f64 = 0.7;
+/// So many of the losses are to come there, and trains that had some (ours).
+const MOSTLY: f64 = 0.9;
+const TRAINS: usize = 3;
 /// Loss in a train up to which it is used without a word.
 pub(super) const LOSS_TOLERATED: f64 = 0.03;
 /// Loss in a train up to which it is used at all.
 const LOSS_LIMIT: f64 = 0.15;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BASE: i64 = 1_000_000;
+
+    /// Trains whose packets come `in_front` behind the first one, then none, then one more.
+    fn was_full(in_front: &[i64], last: i64) -> bool {
+        let mut queue = QueueAtLosses::default();
+        for (number, delay) in in_front.iter().enumerate() {
+            let train = [Some(BASE), Some(BASE + delay), None, None, Some(BASE + last)];
+            queue.push(number, train.into_iter());
+        }
+        queue.was_full(BASE)
+    }
+
+    #[test]
+    fn losses_at_the_longest_delays_are_of_a_full_queue() {
+        assert!(was_full(&[20_000_000, 19_000_000, 15_000_000], 20_000_000));
+    }
+
+    #[test]
+    fn losses_at_any_delay_are_not() {
+        assert!(!was_full(&[20_000_000, 19_000_000, 4_000_000], 20_000_000), "one while it was short");
+        assert!(!was_full(&[9_000_000, 9_000_000, 9_000_000], 20_000_000), "it was longer later");
+    }
+
+    #[test]
+    fn losses_of_two_trains_may_be_chance() {
+        assert!(!was_full(&[20_000_000, 19_000_000], 20_000_000));
+    }
+
+    /// What is lost from the first packet on has nothing in front that tells.
+    #[test]
+    fn trains_without_a_packet_in_front_of_the_losses_say_nothing() {
+        let mut queue = QueueAtLosses::default();
+        for number in 0..9 {
+            queue.push(number, [None, None, Some(BASE + 20_000_000)].into_iter());
+        }
+        assert!(!queue.was_full(BASE));
+    }
+}

@@ -55,7 +55,7 @@ impl RunAccount {
             bursts: bursts.doubtful,
             yielded: gave_way || pooled.backed_off() > FLOOR * pooled.scale,
             outlasts: self.outlasts_round_trips(pooled),
-            lossy: self.lost_ratio() > LOSSY,
+            lossy: self.lost_ratio() > LOSSY && !self.lost_at_full_queue(),
             bursty: !bursts.by_watch && pooled.is_bursty(),
             stalled: self.stalled_trains() as f64 / self.trains.len().max(1) as f64,
         }
