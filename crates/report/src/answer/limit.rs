@@ -62,7 +62,13 @@ impl View<'_> {
         if both().any(|row| row.timing_invalid) {
             return Some(("l1", "unknown: the timing was not valid: this machine was late".to_owned()));
         }
-        self.stalled().then(|| ("l1", format!("unknown: {}", self.paused())))
+        (self.stalled() && !self.is_held_by_bucket()).then(|| ("l1", format!("unknown: {}", self.paused())))
+    }
+
+    /// The capacity is the sustained rate of a token bucket, whatever a host did while something
+    /// else was measured.
+    fn is_held_by_bucket(&self) -> bool {
+        self.row(Metric::IpCapacity).is_some_and(|row| is_of_bucket(row) && !is_open(row))
     }
 
     /// Which host paused, and how often, as far as the trains tell.
@@ -93,8 +99,7 @@ impl View<'_> {
         let first = limits.first().copied();
         let row = self.row(Metric::IpCapacity)?;
         let drops = first == Some(LimitingFactor::Policer) || row.caveats.iter().any(|caveat| caveat.id == "policed");
-        let held = row.limited_by == Some(Limit::Shaper) && row.verdict == BoundKind::Estimated;
-        let found = held || self.peak().is_some() || first == Some(LimitingFactor::Shaper) || drops;
+        let found = is_of_bucket(row) || self.peak().is_some() || first == Some(LimitingFactor::Shaper) || drops;
         let verb = if drops { "drops" } else { "delays" };
         found.then(|| ("l3", format!("a token bucket that {verb} the excess")))
     }
@@ -203,6 +208,11 @@ impl View<'_> {
         let more = if self.document.kind == "test" { ", or --thorough (about 60 s, 200 MB)" } else { "" };
         format!("repeat while both hosts are idle{more}")
     }
+}
+
+/// A value that is the sustained rate of a token bucket.
+fn is_of_bucket(row: &MetricRow) -> bool {
+    row.limited_by == Some(Limit::Shaper) && row.verdict == BoundKind::Estimated
 }
 
 /// The interval leaves nearly everything open.

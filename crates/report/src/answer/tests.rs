@@ -242,6 +242,21 @@ fn hosts_that_stall_are_told_before_the_path() {
     assert!(lines.iter().any(|line| line.rule == "c2" && line.text.starts_with("timing invalid: 97.5 Mbit/s")));
 }
 
+/// A pause in the search for what is free does not unsay the bucket that the capacity showed.
+#[test]
+fn a_known_bucket_is_told_though_a_host_paused() {
+    let (_, free) = rate(Metric::AvailableIpCapacity, 30_000, 5_000, 49_000);
+    let free: Outcome = free.caveat(Caveat::HostStall).into();
+    let said = |limited_by| {
+        let (metric, mut capacity) = rate(Metric::IpCapacity, 49_540, 49_300, 49_800);
+        capacity.limited_by = limited_by;
+        let document = document(vec![(metric, capacity.into()), (Metric::AvailableIpCapacity, free.clone())]);
+        super::answer(&document).into_iter().find(|line| line.line == Topic::Limit).unwrap().rule
+    };
+    assert_eq!(said(Limit::Shaper), "l3");
+    assert_eq!(said(Limit::Path), "l1");
+}
+
 #[test]
 fn the_host_that_paused_is_named() {
     let said = |sender_paused_trains, receiver_paused_trains| {
