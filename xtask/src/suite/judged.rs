@@ -13,10 +13,13 @@ use crate::shell::{now, say, watch};
 /// What a run takes at most.
 const MOST: Duration = Duration::from_secs(25 * 60);
 
-/// Tests that wait for minutes, and for how many: begun last, so that the others are judged in any
-/// case.
+/// Tests that wait for minutes, and for how many at least: begun last, so that the others are judged
+/// in any case. The last one takes what is left for more runs.
 const LONG: [(&str, u64); 2] =
-    [("a_new_user_sees_the_path_and_hears_what_became_of_it", 5), ("what_limited_a_transfer_between_kernels", 10)];
+    [("a_new_user_sees_the_path_and_hears_what_became_of_it", 5), ("what_limited_a_transfer_between_kernels", 6)];
+
+/// Tells a test how many seconds it may take.
+const SECONDS: &str = "NARROWS_JUDGE_SECONDS";
 
 /// The minutes of the others at most.
 const USUAL: u64 = 2;
@@ -43,7 +46,9 @@ pub(super) fn run(programs: &[Program], names: &[&str], began: Instant) -> Resul
     let (mut fine, mut output, mut all) = (true, String::new(), Vec::new());
     for (program, path) in in_order(programs, names)? {
         let (at, left) = (now(), MOST.saturating_sub(began.elapsed()));
-        let ran = if left >= takes(&path) { Some(watch(program.ignored(&[&path]).arg("--exact"))?) } else { None };
+        let mut test = program.ignored(&[&path]);
+        test.arg("--exact").env(SECONDS, left.as_secs().to_string());
+        let ran = if left >= takes(&path) { Some(watch(&mut test)?) } else { None };
         let seconds = at.elapsed().as_secs();
         let said = ran.as_ref().map_or_else(|| format!("\n{NOT_JUDGED}{path}: {NO_TIME}\n"), |(_, said)| said.clone());
         say(&if ran.is_some() { format!("{path}: {seconds} s\n") } else { said.clone() });
