@@ -26,8 +26,9 @@ pub(crate) fn run(args: &[String]) -> Result<bool> {
     let (good, tables) = watched("target/release/examples/efficiency", &rest)?;
     if let (true, Some(file)) = (good, file) {
         let page = format!(
-            "# How much of what its trains could tell the default answer gets\n\n{}\n{RULES}\n{tables}",
-            made.lines()
+            "# How much of what its trains could tell the default answer gets\n\n{}\n{RULES}\n{}\n{tables}",
+            made.lines(),
+            summary(&tables)
         );
         std::fs::write(root().join(&file), page).with_context(|| file.display().to_string())?;
     }
@@ -35,6 +36,29 @@ pub(crate) fn run(args: &[String]) -> Result<bool> {
 }
 
 /// How to read the table.
+/// The median ratio of all rows that have one, and of those of each kind of hosts.
+fn summary(tables: &str) -> String {
+    let mut of_hosts: Vec<(&str, Vec<f64>)> = Vec::new();
+    for row in tables.lines() {
+        let cells: Vec<&str> = row.split('|').map(str::trim).collect();
+        let Some((hosts, ratio)) = cells.get(HOSTS).zip(cells.get(RATIO).and_then(|cell| cell.parse().ok())) else {
+            continue;
+        };
+        match of_hosts.iter_mut().find(|(known, _)| known == hosts) {
+            Some((_, ratios)) => ratios.push(ratio),
+            None => of_hosts.push((hosts, vec![ratio])),
+        }
+    }
+    let median = |ratios: &[f64]| narrows_stat::median(ratios).unwrap_or(f64::NAN);
+    let all: Vec<f64> = of_hosts.iter().flat_map(|(_, ratios)| ratios.iter().copied()).collect();
+    let parts: Vec<String> = of_hosts.iter().map(|(hosts, ratios)| format!("{hosts} {:.2}", median(ratios))).collect();
+    format!("**The median ratio is {:.2}, of {} rows**; by hosts: {}.\n", median(&all), all.len(), parts.join(", "))
+}
+
+/// Places of two columns in a row that is cut at its bars.
+const HOSTS: usize = 2;
+const RATIO: usize = 8;
+
 const RULES: &str = "\
 This page says how far the default estimate of available bandwidth (`available`) is from the best that its own trains allow. The observer
 (*oracle*) knows exactly what was free on the path while the same trains passed: the least over the links of capacity minus cross
@@ -61,3 +85,17 @@ of a run see `sqrt(1 - p)` of it |
 | wander | how far the truth of a run is from the long-run rate, unsigned |
 | MB, s, s with trains | IP octets and time of a run; time for which trains passed, first to last departure |
 ";
+
+#[cfg(test)]
+mod tests {
+    use super::summary;
+
+    #[test]
+    fn ratios_are_summed_up_by_hosts() {
+        let row = |hosts: &str, ratio: &str| format!("| demo | {hosts} | 40 | 3 | 6 | 2 | 3 | {ratio} | 0.7 |\n");
+        let head = row("hosts", "ratio") + "|---|---|--:|--:|--:|--:|--:|--:|--:|\n";
+        let rows = [row("ideal", "1.2"), row("busy", "3.0"), row("ideal", "\u{2013}"), row("ideal", "1.4")];
+        let text = summary(&(head + &rows.concat()));
+        assert_eq!(text, "**The median ratio is 1.40, of 3 rows**; by hosts: ideal 1.30, busy 3.00.\n");
+    }
+}
