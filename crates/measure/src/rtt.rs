@@ -23,7 +23,7 @@ use narrows_probe::outcome::{
 use narrows_probe::probes::{Arrival, Fate, HopReplyKind, TrainReport};
 use narrows_probe::registry::{
     Activity, Classification, Deployment, Imposes, Method, MethodInfo, Methodology, Needs, ParamError, Privilege,
-    Protocol, RawParams, Scope, params,
+    Protocol, Range, RawParams, Scope, params,
 };
 
 /// The registry entry.
@@ -68,7 +68,7 @@ impl Method for Rtt {
     fn imposes(&self, params: &RawParams) -> Imposes {
         let usual = INFO.imposes.clone();
         match Params::try_from(params) {
-            Ok(params) => usual.lasting(params.duration.min(params.spacing * params.probes) + Duration::from_secs(2)),
+            Ok(params) => usual.lasting(params.longest() + Duration::from_secs(2)),
             Err(_) => usual,
         }
     }
@@ -101,8 +101,20 @@ params! {
             name: "octets", unit: "IP octets", range: Between("28", "1500"),
             source: "ours: small, raised to what the probe header needs",
         },
-        /// No new train of ten packets begins after this time.
+        /// Packets of one train: the next one begins when all of its answers are there.
+        pub train: u32 = "10" { range: Between("1", "1000"), source: "ours" },
+        /// No new train begins after this time.
         pub duration: Duration = "3 s" { range: Between("1 ms", "1 h"), source: "ours" },
+        /// Every one-way delay in the order of sending: of packets that are to be evenly spaced,
+        /// one train of all.
+        pub delays: bool = "false" { range: Range::SWITCH, source: "ours: RFC 8382 needs them" },
+    }
+}
+
+impl Params {
+    /// How long packets leave: the last train begins within the duration, and goes on to its end.
+    fn longest(&self) -> Duration {
+        (self.spacing * self.probes).min(self.duration + self.spacing * self.train)
     }
 }
 
@@ -129,7 +141,7 @@ pub fn analyse(facts: &PathFacts, reports: &[TrainReport]) -> Outcome {
     let counts = counts.rejected("clock_set", times.len() - good.len());
     let outcome = match Sorted::new(good) {
         Ok(sorted) => {
-            let stamps = Delta::from(facts.sender.stamp_error.max(facts.sender.clock_resolution)).as_f64();
+            let stamps = stamp_error(facts);
             let directions = directions::tell(rows(), stamps, &mut diagnostics);
             let estimate = conclude(facts, &sorted, caveats, diagnostics, directions);
             dense.into_iter().fold(estimate, with_dense).into()
@@ -154,7 +166,7 @@ fn conclude(
     diagnostics.insert("round_trips_ns", sorted.values().to_vec());
     let values = sorted.values();
     let third = values[values.len().min(3) - 1];
-    let stamps = Delta::from(facts.sender.stamp_error.max(facts.sender.clock_resolution)).as_f64();
+    let stamps = stamp_error(facts);
     let (value, below) = (sorted.min(), (third - sorted.min()).max(stamps));
     let time = |value: f64| nanos(value).max(Delta::ZERO);
     let range = Ranged::new(time(value), time(value - below), time(value + stamps));
@@ -170,6 +182,11 @@ fn conclude(
     estimate.diagnostics = diagnostics;
     let found = RoundTripFinding { median_ns: percentile(0.5), p95_ns: percentile(0.95), directions };
     estimate.found(Finding::RoundTrip(Box::new(found)))
+}
+
+/// How far a stamp of the sender may be off, ns.
+fn stamp_error(facts: &PathFacts) -> f64 {
+    Delta::from(facts.sender.stamp_error.max(facts.sender.clock_resolution)).as_f64()
 }
 
 /// Whether a train was sent to be seen in batches: packets closer than any interrupt timer is long.

@@ -12,6 +12,8 @@
 //! opposite sign, to within [`SAME_PPM`] and the stamps' error. It is then removed from both. A
 //! rise in one direction alone is no clock's.
 
+use std::time::Duration;
+
 use narrows_stat::{SkewObjective, Sorted, skew_line};
 
 use narrows_probe::outcome::{Diagnostics, DirectionDelays, Directions};
@@ -21,6 +23,8 @@ use narrows_units::{Delta, rounded_signed};
 /// One echo.
 #[derive(Debug, Clone, Copy)]
 struct Turn {
+    /// Its place among all packets, lost ones too.
+    place: usize,
     /// When it left, relative to the first.
     at: f64,
     forward: f64,
@@ -43,16 +47,12 @@ pub(super) fn tell<'a>(
     stamp_error: f64,
     diagnostics: &mut Diagnostics,
 ) -> Option<Directions> {
-    let (base, mut turns) = turns(rows);
+    let (base, turns, skew) = steady(rows, stamp_error);
     if turns.len() < 2 {
         return None;
     }
-    if let Some(skew) = skew(&turns, stamp_error) {
+    if let Some(skew) = skew {
         diagnostics.insert("clock_skew_ppm", skew * 1e6);
-        for turn in &mut turns {
-            turn.forward -= skew * turn.at;
-            turn.reverse += skew * turn.at;
-        }
     }
     let round = |turn: &Turn| turn.forward + turn.reverse;
     let best = turns.iter().min_by(|a, b| round(a).total_cmp(&round(b)));
@@ -69,6 +69,44 @@ pub(super) fn tell<'a>(
     };
     directions.tell(diagnostics);
     Some(directions)
+}
+
+/// All delays of each direction in the order of sending, but for a constant: only their variation
+/// means something. A packet without an echo is not a number, which is `null` in JSON; which
+/// direction lost it, nobody tells.
+pub(super) fn series<'a>(
+    rows: impl Iterator<Item = &'a Arrival>,
+    stamp_error: f64,
+    spacing: Duration,
+    diagnostics: &mut Diagnostics,
+) {
+    let mut packets = 0;
+    let (_, turns, _) = steady(rows.inspect(|_| packets += 1), stamp_error);
+    if turns.is_empty() {
+        return;
+    }
+    let [mut forward, mut reverse] = [vec![f64::NAN; packets], vec![f64::NAN; packets]];
+    for turn in &turns {
+        forward[turn.place] = turn.forward;
+        reverse[turn.place] = turn.reverse;
+    }
+    diagnostics.insert("delay_spacing_ns", Delta::from(spacing));
+    diagnostics.insert("forward_delays_ns", forward);
+    diagnostics.insert("reverse_delays_ns", reverse);
+}
+
+/// All echoes as [`turns`] has them, on a peer's clock that runs as fast as this host's; and the
+/// skew that was taken out.
+fn steady<'a>(rows: impl Iterator<Item = &'a Arrival>, stamp_error: f64) -> (i64, Vec<Turn>, Option<f64>) {
+    let (base, mut turns) = turns(rows);
+    let skew = if turns.len() < 2 { None } else { skew(&turns, stamp_error) };
+    if let Some(skew) = skew {
+        for turn in &mut turns {
+            turn.forward -= skew * turn.at;
+            turn.reverse += skew * turn.at;
+        }
+    }
+    (base, turns, skew)
 }
 
 fn statistics(delays: &[f64]) -> Option<DirectionDelays> {
@@ -92,7 +130,7 @@ fn nearest(ns: f64) -> Delta {
 /// stay exact whatever the clocks' offset.
 fn turns<'a>(rows: impl Iterator<Item = &'a Arrival>) -> (i64, Vec<Turn>) {
     let mut first = None;
-    let turn = |row: &Arrival| {
+    let turn = |(place, row): (usize, &Arrival)| {
         let Fate::Echoed { returned, turned: Some(turned) } = row.fate else {
             return None;
         };
@@ -105,12 +143,13 @@ fn turns<'a>(rows: impl Iterator<Item = &'a Arrival>) -> (i64, Vec<Turn>) {
         let reverse = returned.nanos().checked_sub(turned.nanos())?;
         let (began, base) = *first.get_or_insert((row.departed.nanos(), forward));
         Some(Turn {
+            place,
             at: row.departed.nanos().checked_sub(began)? as f64,
             forward: forward.checked_sub(base)? as f64,
             reverse: reverse.checked_add(base)? as f64,
         })
     };
-    let turns = rows.filter_map(turn).collect();
+    let turns = rows.enumerate().filter_map(turn).collect();
     (first.map_or(0, |(_, base)| base), turns)
 }
 

@@ -2,7 +2,7 @@
 
 use narrows_units::{Delta, Sender, Stamp};
 
-use super::{DENSE, DENSE_GAP, Params, SHORT_PATH, analyse, round_trip};
+use super::{DENSE, DENSE_GAP, Params, SHORT_PATH, analyse, directions, round_trip, stamp_error};
 use narrows_probe::PathFacts;
 use narrows_probe::contract::{Estimator, Event, Refusal, Step};
 use narrows_probe::facts::{AnswerLimit, Answering};
@@ -10,9 +10,6 @@ use narrows_probe::observations::Replayable;
 use narrows_probe::outcome::{Caveat, Outcome, Reason};
 use narrows_probe::probes::{Probe, Train, TrainId, TrainReport};
 use narrows_train::train_method::refusal_reason;
-
-/// Packets of one train: its report is complete only when the last is back or abandoned.
-const TRAIN: u32 = 10;
 
 /// One run.
 #[derive(Debug, Clone)]
@@ -37,7 +34,8 @@ impl Run {
         if self.sent >= self.params.probes || late {
             return self.dense().unwrap_or_else(|| Step::Done(self.conclude()));
         }
-        let most = self.limit().map_or(TRAIN, |limit| limit.burst().clamp(1, TRAIN));
+        let train = self.params.train;
+        let most = self.limit().map_or(train, |limit| limit.burst().clamp(1, train));
         let count = (self.params.probes - self.sent).min(most);
         self.serial += 1;
         let id = TrainId(self.serial);
@@ -61,7 +59,8 @@ impl Run {
     fn dense(&mut self) -> Option<Step> {
         let times = self.reports.iter().flat_map(|report| &report.arrivals).filter_map(round_trip);
         let least = times.min().filter(|least| *least < Delta::from(SHORT_PATH))?;
-        if self.densely || least <= Delta::ZERO || self.limit().is_some() {
+        // Where every delay is asked for, all packets are to be evenly spaced.
+        if self.densely || self.params.delays || least <= Delta::ZERO || self.limit().is_some() {
             return None;
         }
         self.densely = true;
@@ -73,10 +72,15 @@ impl Run {
     }
 
     fn conclude(&self) -> Outcome {
-        match &self.facts {
-            Some(facts) => analyse(facts, &self.reports),
-            None => Outcome::inconclusive(Reason::UnexpectedEvent),
+        let Some(facts) = &self.facts else { return Outcome::inconclusive(Reason::UnexpectedEvent) };
+        let mut outcome = analyse(facts, &self.reports);
+        if let Outcome::Estimated(estimate) = &mut outcome
+            && self.params.delays
+        {
+            let rows = self.reports.iter().flat_map(|report| &report.arrivals);
+            directions::series(rows, stamp_error(facts), self.params.spacing, &mut estimate.diagnostics);
         }
+        outcome
     }
 
     fn stop(&self, reason: Reason) -> Outcome {
@@ -92,7 +96,7 @@ impl Run {
         match refusal {
             Refusal::TooSmall { min_ip_octets } if min_ip_octets > self.params.ip_octets => {
                 self.params.ip_octets = min_ip_octets;
-                self.sent = self.sent.saturating_sub(TRAIN.min(self.sent));
+                self.sent = self.sent.saturating_sub(self.params.train);
                 self.proceed(now)
             }
             other => Step::Done(self.stop(refusal_reason(other, "small packets that the peer sends back"))),

@@ -192,6 +192,48 @@ fn skew_is_taken_out_and_a_rising_queue_is_not() {
 }
 
 #[test]
+fn every_delay_is_told_in_the_order_of_sending_if_it_is_asked_for() {
+    let params = Params { probes: 100, train: 100, delays: true, ..Params::default() };
+    let mut run = Run::new(params);
+    let Step::Send(Probe::Train(train)) = run.step(Stamp::from_nanos(0), Event::Started(facts())) else { panic!() };
+    assert_eq!((train.packets.len(), train.packets[1].gap), (100, Duration::from_millis(20)));
+    // The clocks are decades apart; packet 7 is lost.
+    let mut report = turned(100, 20_000_000, 1_700_000_000_000_000_003, 0.0, |seq| (1_000 * (seq % 9), 10 * seq));
+    report.arrivals[7].fate = Fate::Lost;
+    let Step::Done(outcome) = run.step(Stamp::from_nanos(3_000_000_000), Event::Train(report)) else { panic!() };
+    let diagnostics = &outcome.estimate().unwrap().diagnostics;
+    let series = |name| match diagnostics.get(name) {
+        Some(narrows_probe::Diagnostic::Series(delays)) => delays.clone(),
+        other => panic!("{other:?}"),
+    };
+    let (forward, reverse) = (series("forward_delays_ns"), series("reverse_delays_ns"));
+    assert_eq!(diagnostics.get("delay_spacing_ns").unwrap().as_f64(), Some(20e6));
+    assert_eq!((forward.len(), reverse.len()), (100, 100));
+    assert!(forward[7].is_nan() && reverse[7].is_nan());
+    for seq in (0..100).filter(|seq| *seq != 7) {
+        assert!((forward[seq] - forward[0] - 1_000.0 * (seq % 9) as f64).abs() < 1e-6, "{seq}");
+        assert!((reverse[seq] - reverse[0] - 10.0 * seq as f64).abs() < 1e-6, "{seq}");
+    }
+    // On a short path, too, nothing follows that has another spacing.
+    let mut run = Run::new(Params { probes: 2, train: 2, delays: true, ..Params::default() });
+    let _ = run.step(Stamp::from_nanos(0), Event::Started(facts()));
+    let near = run.step(Stamp::from_nanos(40_000_000), Event::Train(self::report(&[Some(100), Some(110)])));
+    assert!(matches!(near, Step::Done(_)), "{near:?}");
+    let quiet = analyse(&facts(), &[turned(100, 20_000_000, 0, 0.0, |_| (0, 0))]);
+    assert_eq!(quiet.estimate().unwrap().diagnostics.get("forward_delays_ns"), None);
+}
+
+#[test]
+fn a_long_train_may_take_its_time() {
+    let raw = RawParams::from_iter([("probes", "920"), ("train", "920")]);
+    let imposes = Rtt.imposes(&raw);
+    // 18.4 s of packets and their echoes, and the dense train.
+    assert!(imposes.max_time > Duration::from_secs(20), "{imposes:?}");
+    assert!(imposes.max_octets > 64 * 2 * (920 + u64::from(DENSE)), "{imposes:?}");
+    assert_eq!(Rtt.imposes(&RawParams::new()), INFO.imposes);
+}
+
+#[test]
 fn a_peer_kind_that_tells_no_time_or_nonsense_tells_nothing_of_the_ways() {
     assert_eq!(reported(report(&[Some(10), Some(20)]))("clock_error_bound_ns"), None);
     let mut wild = turned(9, 1_000_000, 0, 0.0, |_| (0, 0));
