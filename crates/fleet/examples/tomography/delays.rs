@@ -59,7 +59,7 @@ pub(crate) fn trials(count: u64, seed: u64) -> Grouping {
 
 fn count_pairs(flows: &[(Option<usize>, Summary)], grouping: &mut Grouping) {
     let summaries: Vec<Summary> = flows.iter().map(|(_, summary)| *summary).collect();
-    let groups = group(&summaries);
+    let groups = group(&summaries, 0.0);
     let group_of = |flow: usize| groups.sharing.iter().position(|group| group.contains(&flow));
     for one in 0..flows.len() {
         let (behind, grouped) = (flows[one].0.is_some(), group_of(one).is_some());

@@ -22,7 +22,8 @@ use serde::{Deserialize, Serialize};
 pub struct Summary {
     /// `skew_est`: -1 to 1.
     pub skewness: f64,
-    /// `var_est`, in the unit of the delays.
+    /// `var_est`, in the unit of the delays: results carry those in ns.
+    #[serde(rename = "variability_ns")]
     pub variability: f64,
     /// `freq_est`: crossings per interval, 0 to 1.
     pub oscillation: f64,
@@ -37,6 +38,39 @@ pub struct Groups {
     pub sharing: Vec<Vec<usize>>,
     /// No bottleneck is seen on these.
     pub free: Vec<usize>,
+}
+
+/// Both directions of one train of echoes: what a result has of it instead of every delay.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct DelaySummary {
+    /// From the agent to its target.
+    pub forward: Option<Summary>,
+    /// Back from it.
+    pub reverse: Option<Summary>,
+}
+
+impl Groups {
+    /// Whether any flows share a bottleneck.
+    pub fn verdict(&self) -> GroupVerdict {
+        if self.sharing.iter().any(|group| group.len() > 1) {
+            GroupVerdict::Together
+        } else if self.sharing.is_empty() {
+            GroupVerdict::NoQueue
+        } else {
+            GroupVerdict::Apart
+        }
+    }
+}
+
+/// What groups say of flows that were thought to share a link.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum GroupVerdict {
+    /// The delays of two of them at least move together.
+    Together,
+    /// Each one that waits in a queue waits in one of its own.
+    Apart,
+    /// None of them waits in any.
+    NoQueue,
 }
 
 /// Sums up one-way delays of packets that left every `gap`, oldest first; `None` is a lost packet.
@@ -74,8 +108,12 @@ pub fn summarise(delays: &[Option<f64>], gap: Duration) -> Option<Summary> {
 
 /// Groups flows (§3.3.1): those behind a bottleneck, by oscillation, then variability, then loss
 /// where it is high, else skewness.
-pub fn group(flows: &[Summary]) -> Groups {
-    let behind = |flow: &Summary| flow.skewness < SKEWNESS_OF_BOTTLENECK || flow.loss > HIGH_LOSS;
+///
+/// Departs from RFC 8382 §3.3.1: delays that vary by no more than `noise` show no queue, however
+/// they are skewed. Hosts alone make them vary so much, and idle paths of like hosts look alike.
+pub fn group(flows: &[Summary], noise: f64) -> Groups {
+    let waits = |flow: &Summary| flow.skewness < SKEWNESS_OF_BOTTLENECK && flow.variability > noise;
+    let behind = |flow: &Summary| waits(flow) || flow.loss > HIGH_LOSS;
     let (bottlenecked, free): (Vec<usize>, Vec<usize>) = (0..flows.len()).partition(|at| behind(&flows[*at]));
     let mut sharing = Vec::new();
     for alike in split(bottlenecked, |at| flows[at].oscillation, |_| OSCILLATION_DIFFERENCE) {
@@ -219,7 +257,28 @@ mod tests {
         let gap = Duration::from_millis(20);
         let (full, idle) = (summarise(&full, gap).unwrap(), summarise(&idle, gap).unwrap());
         assert!(full.skewness < -0.2 && idle.skewness > 0.2, "{full:?} {idle:?}");
-        assert_eq!(group(&[idle, full]), Groups { sharing: vec![vec![1]], free: vec![0] });
+        assert_eq!(group(&[idle, full], 0.0), Groups { sharing: vec![vec![1]], free: vec![0] });
+    }
+
+    #[test]
+    fn what_hosts_alone_do_is_no_queue() {
+        let (quiet, slow) = (summary(-0.2, 9.0, 0.3, 0.0), summary(-0.2, 11.0, 0.3, 0.0));
+        assert_eq!(group(&[quiet, slow], 10.0), Groups { sharing: vec![vec![1]], free: vec![0] });
+        // Losses are no host's.
+        let lossy = summary(0.2, 9.0, 0.3, 0.06);
+        assert_eq!(group(&[quiet, lossy], 10.0), Groups { sharing: vec![vec![1]], free: vec![0] });
+    }
+
+    #[test]
+    fn groups_say_whether_any_flows_share() {
+        let groups = |sharing: &[&[usize]], free: &[usize]| Groups {
+            sharing: sharing.iter().map(|group| group.to_vec()).collect(),
+            free: free.to_vec(),
+        };
+        assert_eq!(groups(&[&[0], &[1, 2]], &[3]).verdict(), GroupVerdict::Together);
+        assert_eq!(groups(&[&[0], &[2]], &[]).verdict(), GroupVerdict::Apart);
+        assert_eq!(groups(&[&[0]], &[1, 2]).verdict(), GroupVerdict::Apart);
+        assert_eq!(groups(&[], &[0, 1]).verdict(), GroupVerdict::NoQueue);
     }
 
     #[test]
@@ -234,13 +293,13 @@ mod tests {
     #[test]
     fn each_statistic_separates() {
         let one = summary(-0.2, 10.0, 0.3, 0.0);
-        let groups = |other: Summary| group(&[one, other]).sharing;
+        let groups = |other: Summary| group(&[one, other], 0.0).sharing;
         assert_eq!(groups(summary(-0.1, 9.1, 0.35, 0.0)), [vec![0, 1]]);
         assert_eq!(groups(summary(-0.2, 10.0, 0.45, 0.0)).len(), 2, "oscillation");
         assert_eq!(groups(summary(-0.2, 8.9, 0.3, 0.0)).len(), 2, "variability");
         assert_eq!(groups(summary(0.0, 10.0, 0.3, 0.0)).len(), 2, "skewness");
         assert_eq!(groups(summary(-0.2, 10.0, 0.3, 0.06)).len(), 2, "loss");
         let lossy = [summary(0.9, 10.0, 0.3, 0.100), summary(-0.9, 10.0, 0.3, 0.091), summary(0.0, 10.0, 0.3, 0.07)];
-        assert_eq!(group(&lossy).sharing, [vec![0, 1], vec![2]], "loss instead of skewness");
+        assert_eq!(group(&lossy, 0.0).sharing, [vec![0, 1], vec![2]], "loss instead of skewness");
     }
 }
