@@ -21,6 +21,7 @@ mod command;
 mod connect;
 mod connection;
 mod declined;
+mod delays;
 mod document;
 mod error;
 mod feed;

@@ -15,6 +15,7 @@ use uuid::Uuid;
 
 use crate::agenda::{Agenda, Ended, Job, order_of};
 use crate::command::checked;
+use crate::delays::summed_up;
 use crate::document;
 use crate::feed::SPOOL;
 use crate::lease::Standing;
@@ -261,7 +262,7 @@ impl Worker {
             route_after,
             flags,
             values: found.values,
-            evidence: outcome.document.filter(fits),
+            evidence: outcome.document.map(summed_up).filter(fits),
         };
         // Without a value it is tried again, like a run that failed.
         let measured = matches!(exit, Exit::Done | Exit::Void);
