@@ -32,6 +32,9 @@ pub enum Error {
     /// Another proof runs, of this bottleneck: that one has to end first.
     #[error("a proof of {0} runs over one of these paths; it takes some minutes")]
     Proving(String),
+    /// Another grouping by delays runs: one at a time.
+    #[error("paths are being grouped by their delays; it takes two minutes")]
+    Grouping,
     /// Nobody can read on after this number without a gap.
     #[error("nothing can be read on from this cursor: {0}; begin anew with a time")]
     Cursor(String),

@@ -28,8 +28,8 @@ pub use fit::unfit;
 pub use open::open;
 pub use record::Record;
 pub use rows::{
-    Agent, AgentState, ArrivalFilter, Arrivals, Audit, EndedRun, GivenOrder, Ingested, KeptProof, LastOutcome, Latest,
-    NewAgent, NewNotice, OrderState, Point, Range, Reservation, RouteSeen, RunFilter, RunRow, SiteValue, Token,
-    WaitingNotice,
+    Agent, AgentState, ArrivalFilter, Arrivals, Audit, EndedRun, GivenOrder, Ingested, KeptGrouping, KeptProof,
+    LastOutcome, Latest, NewAgent, NewNotice, OrderState, Point, Range, Reservation, RouteSeen, RunFilter, RunRow,
+    SiteValue, Token, WaitingNotice,
 };
 pub use transfer::{Moved, backup, move_to};

@@ -43,6 +43,7 @@ mod agents;
 mod alerts;
 mod arrivals;
 mod connect;
+mod groupings;
 mod ingest;
 mod migrate;
 mod orders;
@@ -73,9 +74,9 @@ use self::migrate::{Alone, alone};
 use crate::error::{Error, Result};
 use crate::fit::{DAY, Fit, clean, time_of};
 use crate::rows::{
-    Agent, AgentState, ArrivalFilter, Arrivals, Audit, EndedRun, GivenOrder, Ingested, KeptProof, LastOutcome, Latest,
-    NewAgent, NewNotice, OrderState, Point, Range, Reservation, RouteSeen, RunFilter, RunRow, SiteValue, Token,
-    WaitingNotice,
+    Agent, AgentState, ArrivalFilter, Arrivals, Audit, EndedRun, GivenOrder, Ingested, KeptGrouping, KeptProof,
+    LastOutcome, Latest, NewAgent, NewNotice, OrderState, Point, Range, Reservation, RouteSeen, RunFilter, RunRow,
+    SiteValue, Token, WaitingNotice,
 };
 use crate::tables::{HALF_MOVED, MOVING};
 
@@ -260,6 +261,18 @@ impl crate::Record for Record {
 
     async fn proofs(&self) -> Result<Vec<KeptProof>> {
         ask!(self, client => proofs::all(&client))
+    }
+
+    async fn begin_grouping(&self, grouping: &KeptGrouping) -> Result<()> {
+        transact!(self, tables => groupings::begin(&tables, grouping))
+    }
+
+    async fn set_grouping(&self, grouping: &KeptGrouping) -> Result<bool> {
+        ask!(self, client => groupings::set(&client, grouping))
+    }
+
+    async fn groupings(&self) -> Result<Vec<KeptGrouping>> {
+        ask!(self, client => groupings::all(&client))
     }
 
     async fn setting(&self, name: &str) -> Result<String> {

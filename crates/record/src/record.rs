@@ -12,9 +12,9 @@ use uuid::Uuid;
 use crate::error::{Error, Result};
 use crate::fit::DAY;
 use crate::rows::{
-    Agent, AgentState, ArrivalFilter, Arrivals, Audit, EndedRun, GivenOrder, Ingested, KeptProof, LastOutcome, Latest,
-    NewAgent, NewNotice, OrderState, Point, Range, Reservation, RouteSeen, RunFilter, RunRow, SiteValue, Token,
-    WaitingNotice,
+    Agent, AgentState, ArrivalFilter, Arrivals, Audit, EndedRun, GivenOrder, Ingested, KeptGrouping, KeptProof,
+    LastOutcome, Latest, NewAgent, NewNotice, OrderState, Point, Range, Reservation, RouteSeen, RunFilter, RunRow,
+    SiteValue, Token, WaitingNotice,
 };
 
 /// What the hub keeps. Every call is one transaction, but [`Record::roll_up`] and
@@ -136,6 +136,16 @@ pub trait Record: Send + Sync {
     /// The newest proof of each bottleneck.
     async fn proofs(&self) -> Result<Vec<KeptProof>>;
 
+    /// Begins a grouping by delays in the place of the one before of its paths.
+    /// [`crate::Error::Grouping`]: another one runs.
+    async fn begin_grouping(&self, grouping: &KeptGrouping) -> Result<()>;
+
+    /// What became of a grouping that runs, and says whether it did run.
+    async fn set_grouping(&self, grouping: &KeptGrouping) -> Result<bool>;
+
+    /// The newest grouping of each set of paths.
+    async fn groupings(&self) -> Result<Vec<KeptGrouping>>;
+
     /// The last text under a name: the fleet's configuration, the hub's own settings. Empty if
     /// there is none.
     async fn setting(&self, name: &str) -> Result<String>;
@@ -184,9 +194,9 @@ pub trait Record: Send + Sync {
     async fn roll_up(&self) -> Result<u64>;
 
     /// Removes whole days that are too old, and returns how many runs that were: evidence after 30
-    /// days, values and runs after 400; reservations, orders, proofs, the order in which runs were
-    /// kept, tokens, silences, notices and what was refused after 35. Sums of hours, newest values
-    /// and the audit stay.
+    /// days, values and runs after 400; reservations, orders, proofs, groupings, the order in which
+    /// runs were kept, tokens, silences, notices and what was refused after 35. Sums of hours,
+    /// newest values and the audit stay.
     async fn retain(&self, now_ms: i64) -> Result<u64>;
 }
 

@@ -388,6 +388,19 @@ pub struct KeptProof {
     pub doc: String,
 }
 
+/// A grouping of paths by their delays, and how far it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeptGrouping {
+    /// The number of its set of paths.
+    pub paths: String,
+    /// Whether it runs.
+    pub running: bool,
+    /// When it began, or ended.
+    pub at_ms: i64,
+    /// More about it, as JSON.
+    pub doc: String,
+}
+
 /// A run that has ended: what it leaves of its spans.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EndedRun {

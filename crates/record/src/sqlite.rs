@@ -8,6 +8,7 @@ mod agents;
 mod alerts;
 mod arrivals;
 mod file;
+mod groupings;
 mod ingest;
 mod orders;
 mod outcomes;
@@ -39,9 +40,9 @@ use self::threads::Threads;
 use crate::error::{Error, Result};
 use crate::fit::{Fit, clean, to_json};
 use crate::rows::{
-    Agent, AgentState, ArrivalFilter, Arrivals, Audit, EndedRun, GivenOrder, Ingested, KeptProof, LastOutcome, Latest,
-    NewAgent, NewNotice, OrderState, Point, Range, Reservation, RouteSeen, RunFilter, RunRow, SiteValue, Token,
-    WaitingNotice,
+    Agent, AgentState, ArrivalFilter, Arrivals, Audit, EndedRun, GivenOrder, Ingested, KeptGrouping, KeptProof,
+    LastOutcome, Latest, NewAgent, NewNotice, OrderState, Point, Range, Reservation, RouteSeen, RunFilter, RunRow,
+    SiteValue, Token, WaitingNotice,
 };
 use crate::tables::{HALF_MOVED, MOVING};
 
@@ -249,6 +250,20 @@ impl crate::Record for Record {
 
     async fn proofs(&self) -> Result<Vec<KeptProof>> {
         self.read(proofs::all).await
+    }
+
+    async fn begin_grouping(&self, grouping: &KeptGrouping) -> Result<()> {
+        let grouping = grouping.clone();
+        self.write(move |tables| groupings::begin(tables, &grouping)).await
+    }
+
+    async fn set_grouping(&self, grouping: &KeptGrouping) -> Result<bool> {
+        let grouping = grouping.clone();
+        self.write(move |tables| groupings::set(tables, &grouping)).await
+    }
+
+    async fn groupings(&self) -> Result<Vec<KeptGrouping>> {
+        self.read(groupings::all).await
     }
 
     async fn setting(&self, name: &str) -> Result<String> {

@@ -78,7 +78,7 @@ pub(crate) const OF_RUNS: [Table; 2] = [
 ];
 
 /// All others.
-pub(crate) const OTHERS: [Table; 20] = [
+pub(crate) const OTHERS: [Table; 21] = [
     Table {
         name: "agent",
         keys: 1,
@@ -189,6 +189,11 @@ pub(crate) const OTHERS: [Table; 20] = [
             ("at_ms", Kind::Int),
             ("doc", Kind::Text),
         ],
+    },
+    Table {
+        name: "delay_grouping",
+        keys: 1,
+        columns: &[("paths", Kind::Text), ("running", Kind::Bool), ("at_ms", Kind::Int), ("doc", Kind::Text)],
     },
     Table { name: "setting", keys: 1, columns: &[("name", Kind::Text), ("text", Kind::Text)] },
     Table { name: "counter", keys: 1, columns: &[("name", Kind::Text), ("value", Kind::Int)] },

@@ -16,6 +16,7 @@ pub(crate) const STEPS: Steps = &[
     include_str!("../../schema/postgres/5.sql"),
     include_str!("../../schema/postgres/6.sql"),
     include_str!("../../schema/postgres/7.sql"),
+    include_str!("../../schema/postgres/8.sql"),
 ];
 
 /// Tables of which each day is a partition, in the order in which they are written.

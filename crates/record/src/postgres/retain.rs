@@ -34,6 +34,7 @@ pub(super) async fn retain(tables: &Transaction<'_>, now_ms: i64) -> Work<u64> {
     execute(tables, "delete from reservation where end_ms < $1", &[&before]).await?;
     execute(tables, "delete from given_order where not_after_ms < $1", &[&before]).await?;
     execute(tables, "delete from proof where at_ms < $1", &[&before]).await?;
+    execute(tables, "delete from delay_grouping where at_ms < $1", &[&before]).await?;
     arrivals::forget(tables, before).await?;
     execute(tables, "delete from token where not_after_ms < $1", &[&before]).await?;
     execute(tables, "delete from refused where at_ms < $1", &[&before]).await?;

@@ -18,6 +18,7 @@ pub(crate) const STEPS: Steps = &[
     include_str!("../../schema/sqlite/5.sql"),
     include_str!("../../schema/sqlite/6.sql"),
     include_str!("../../schema/sqlite/7.sql"),
+    include_str!("../../schema/sqlite/8.sql"),
 ];
 
 /// "nrwr": tells our files from other SQLite files.

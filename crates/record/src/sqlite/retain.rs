@@ -29,6 +29,7 @@ pub(super) fn step(tables: &Transaction<'_>, now_ms: i64) -> Result<(u64, bool)>
     tables.execute("delete from reservation where end_ms < ?1", [before])?;
     tables.execute("delete from given_order where not_after_ms < ?1", [before])?;
     tables.execute("delete from proof where at_ms < ?1", [before])?;
+    tables.execute("delete from delay_grouping where at_ms < ?1", [before])?;
     arrivals::forget(tables, before)?;
     tables.execute("delete from token where not_after_ms < ?1", [before])?;
     tables.execute("delete from refused where at_ms < ?1", [before])?;

@@ -6,8 +6,8 @@ use std::path::Path;
 use narrows_fleet::alert::Silence;
 use narrows_fleet::message::{Direction, Exit, Run};
 use narrows_record::{
-    AgentState, ArrivalFilter, Error, KeptProof, NewNotice, OrderState, Record, RunFilter, backup, broken_at, move_to,
-    open,
+    AgentState, ArrivalFilter, Error, KeptGrouping, KeptProof, NewNotice, OrderState, Record, RunFilter, backup,
+    broken_at, move_to, open,
 };
 use narrows_units::Metric;
 
@@ -59,6 +59,8 @@ pub(crate) async fn fill(record: &dyn Record) {
         doc: "{}".to_owned(),
     };
     record.begin_proof(&proof).await.unwrap();
+    let grouping = KeptGrouping { paths: "0b".to_owned(), running: false, at_ms: NOON, doc: "{}".to_owned() };
+    record.begin_grouping(&grouping).await.unwrap();
     let done = OrderState { state: "done".to_owned(), run: Some(given(9).id), said: None };
     record.set_order(given(3).id, &name("a"), &done).await.unwrap();
 }
@@ -109,6 +111,8 @@ async fn same(a: &dyn Record, b: &dyn Record) {
     assert_eq!(b.orders(9).await.map(|all| all.len()), Ok(2));
     assert_eq!(a.proofs().await, b.proofs().await);
     assert_eq!(b.proofs().await.map(|all| all.len()), Ok(1));
+    assert_eq!(a.groupings().await, b.groupings().await);
+    assert_eq!(b.groupings().await.map(|all| all.len()), Ok(1));
     assert_eq!(a.setting("fleet.toml").await, b.setting("fleet.toml").await);
     assert_eq!(a.alert_states().await, b.alert_states().await);
     assert_eq!(b.alert_states().await.map(|all| all.len()), Ok(1));

@@ -4,6 +4,7 @@ mod agents;
 mod alerts;
 mod arrivals;
 mod audit;
+mod groupings;
 mod many;
 mod orders;
 mod outcomes;
@@ -62,6 +63,8 @@ pub(crate) fn cases() -> Vec<Case> {
         case("an order keeps its run", |world| Box::pin(orders::states(world))),
         case("a proof has its paths for itself", |world| Box::pin(proofs::alone(world))),
         case("of two hubs one proves", |world| Box::pin(proofs::race(world))),
+        case("one grouping runs at a time", |world| Box::pin(groupings::alone(world))),
+        case("of two hubs one groups", |world| Box::pin(groupings::race(world))),
         case("settings and serials", |world| Box::pin(plans::settings(world))),
         case("states of alerts are kept", |world| Box::pin(alerts::states(world))),
         case("a notice waits until it is done", |world| Box::pin(alerts::notices(world))),
