@@ -8,6 +8,11 @@ const PROOFS = {
   running: ["mark", "▶ being proved"], shared: ["good", "● proved: shared"], not_shared: ["bad", "✕ disproved: not shared"], inconclusive: ["mark", "◐ not decided by the proof"],
 };
 
+const DELAYS = {
+  running: ["mark", "▶ delays are being compared"], together: ["good", "● delays move together"], apart: ["bad", "✕ delays do not move together"],
+  no_queue: ["mark", "○ no queue seen"], inconclusive: ["mark", "◐ delays could not be compared"],
+};
+
 export async function show(main) {
   document.title = "Bottlenecks - narrows fleet";
   let metric = asked("metric", METRICS, "capacity");
@@ -95,8 +100,21 @@ function undecided(of) {
 function suspects(of) {
   const all = of.suspects ?? [];
   if (all.length === 0) return [];
-  const one = (suspect) => h("li", {}, h("strong", {}, suspect.name), ` explains ${plural(suspect.paths.length, "path")}`, suspect.located && ", and holds others back");
+  const one = (suspect) => h("li", {}, h("strong", {}, suspect.name), ` explains ${plural(suspect.paths.length, "path")}`, suspect.located && ", and holds others back",
+    ...delays(suspect.delays, of));
   return [h("p", {}, `Fewest links that would explain all of them: ${all.length}.`), h("ul", { class: "plain" }, all.slice(0, 10).map(one))];
+}
+
+/** Whether these paths wait in one queue, by streams over all of them at one time. */
+function delays(row, of) {
+  if (!row) return [];
+  const [kind, word] = DELAYS[row.state] ?? ["mark", row.state];
+  const paths = (all) => list(all.map((path) => `${path.source} → ${path.target}`));
+  const said = [
+    ...row.groups.map((group) => (group.length > 1 ? `${paths(group)} share a queue` : `${paths(group)} waits in a queue of its own`)),
+    ...(row.no_queue.length && row.groups.length ? [`${paths(row.no_queue)}: no queue seen`] : []), ...(row.why ? [row.why] : []), ago(row.at_ms, of.now_ms),
+  ];
+  return [" ", h("span", { class: `badge ${kind}` }, word), h("span", { class: "soft small" }, ` ${said.join("; ")}`)];
 }
 
 function next(of) {

@@ -7,6 +7,8 @@ pub(crate) mod bottlenecks;
 mod directed;
 pub(crate) mod give;
 mod ground;
+mod group;
+pub(crate) mod groupings;
 mod hear;
 mod ingest;
 mod inspect;
@@ -44,6 +46,7 @@ use crate::error::{Error, Result};
 use crate::hub::alerts::Alerts;
 use crate::hub::allowances::Wider;
 use crate::hub::directed::Walks;
+use crate::hub::groupings::Groupings;
 use crate::hub::loads::Loads;
 use crate::hub::orders::Orders;
 pub use crate::hub::planner::Accepted;
@@ -127,6 +130,7 @@ pub struct Hub {
     serial_known: AtomicU64,
     pub(crate) tomography: Tomography,
     pub(crate) proofs: Proofs,
+    pub(crate) groupings: Groupings,
     loads: Loads,
     walks: Walks,
     wider: Wider,
@@ -166,6 +170,8 @@ impl Hub {
         orders.learn(parts.record.orders(orders::MOST).await?);
         let proofs = Proofs::default();
         proofs.learn(parts.record.proofs().await?);
+        let groupings = Groupings::default();
+        groupings.learn(parts.record.groupings().await?);
         let hub = Self {
             keys: parts.keys,
             record: parts.record,
@@ -185,6 +191,7 @@ impl Hub {
             serial_known: AtomicU64::new(0),
             tomography: Tomography::default(),
             proofs,
+            groupings,
             loads: Loads::default(),
             walks: Walks::default(),
             wider: Wider::default(),
@@ -335,9 +342,15 @@ impl Hub {
             if let Err(error) = self.recall_proofs().await {
                 tracing::warn!(%error, "proofs could not be read");
             }
-            // Nothing may come any more of what a proof waits for.
+            if let Err(error) = self.recall_groupings().await {
+                tracing::warn!(%error, "groupings could not be read");
+            }
+            // Nothing may come any more of what a proof or a grouping waits for.
             if let Err(error) = self.judge_proofs().await {
                 tracing::warn!(%error, "proofs could not be judged");
+            }
+            if let Err(error) = self.judge_groupings().await {
+                tracing::warn!(%error, "groupings could not be judged");
             }
             // Hosts are free again, or a day has passed.
             if let Err(error) = self.widen().await {

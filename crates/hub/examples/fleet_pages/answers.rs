@@ -231,13 +231,16 @@ impl Fleet {
         let downlink: Vec<_> = (0..9).map(|n| (4 + n % 4, last - n % 3)).collect();
         let shared = json!({ "state": "shared", "ratio": 412.0, "why": null, "at_ms": NOW - 3 * HOUR });
         let running = json!({ "state": "running", "ratio": null, "why": null, "at_ms": NOW - MINUTE });
+        let together = json!({ "state": "together", "groups": [[{ "source": "lon-1", "target": "fra-3" }, { "source": "lon-2", "target": "fra-3" }]],
+            "no_queue": [], "why": null, "at_ms": NOW - 2 * HOUR });
         json!({
             "metric": metric, "unit": "bit/s", "measured_pairs": 118, "located_pairs": 96,
             "bottlenecks": [one("b1", "192.0.2.9 (ams uplink)", 940e6, 0.97, &uplink, Value::Null),
                 one("b2", "192.0.2.33 (lon downlink)", 2.4e9, 0.94, &downlink, shared), one("b3", "198.51.100.6 (fra-2)", 942e6, 0.91, &[(0, 5), (9, 5), (4, 5)], running)],
             "undecided": [{ "source": "lon-1", "target": "fra-3", "candidates": ["192.0.2.33 (lon uplink)", "192.0.2.25 (fra core)"] },
                 { "source": "lon-2", "target": "fra-3", "candidates": ["192.0.2.33 (lon uplink)", "192.0.2.25 (fra core)", "198.51.100.7 (fra-3)"] }],
-            "suspects": [{ "id": "b2", "name": "192.0.2.33 (lon uplink)", "located": true, "paths": [{ "source": "lon-1", "target": "fra-3" }, { "source": "lon-2", "target": "fra-3" }] }],
+            "suspects": [{ "id": "b2", "name": "192.0.2.33 (lon uplink)", "located": true, "delays": together,
+                "paths": [{ "source": "lon-1", "target": "fra-3" }, { "source": "lon-2", "target": "fra-3" }] }],
             "next": [{ "source": "lon-1", "target": "ams-3" }, { "source": "fra-3", "target": "lon-4" }],
         })
     }

@@ -19,6 +19,7 @@ use super::open_api::Fault;
 use super::query::Asked;
 use crate::hub::Hub;
 use crate::hub::bottlenecks::{self, Bottleneck, hosts};
+use crate::hub::groupings::{GroupedPath, GroupingRow};
 use crate::hub::proofs::ProofRow;
 use crate::hub::tomography::{Findings, Located};
 
@@ -116,6 +117,8 @@ pub(crate) struct Suspect {
     /// Whether other paths are known to be held back there.
     located: bool,
     paths: Vec<Ordered>,
+    /// Whether delays of these paths move together, if streams over them were compared.
+    delays: Option<GroupingRow>,
 }
 
 /// A pair of hosts.
@@ -213,11 +216,14 @@ pub(crate) async fn bottlenecks(State(app): State<App>, asked: Asked) -> Result<
     let suspects = bottlenecks::suspects(network, located).into_iter().map(|one| {
         let id = bottlenecks::id(network, one.segment);
         let located = all.iter().any(|other| other.id == id);
+        let named = one.pairs.iter().map(|pair| hosts(network, *pair));
+        let paths = named.map(|(source, target)| GroupedPath { source, target }).collect();
         Suspect {
             id,
             name: bottlenecks::name(network, one.segment),
             located,
             paths: one.pairs.into_iter().map(pair).collect(),
+            delays: app.hub().groupings.row(&paths),
         }
     });
     Ok(Json(BottleneckList {

@@ -64,6 +64,7 @@ impl Hub {
             self.send_stored(&agent).await;
         }
         self.judge_proofs().await?;
+        self.judge_groupings().await?;
         if let Err(error) = self.widen().await {
             tracing::warn!(%error, "runs with more octets could not be ordered");
         }

@@ -1,7 +1,7 @@
 //! Which light runs a loading run crossed. An agent hears only of its own host's key and of its
 //! target's; the hub hears of all of them, and knows the routes.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -36,6 +36,11 @@ impl Span {
     fn end_ms(&self) -> i64 {
         self.until_ms + if self.over { 0 } else { ms(VALID_FOR) }
     }
+
+    /// Whether it is in this time, as far as agents know the hub's.
+    fn meets(&self, from_ms: i64, until_ms: i64) -> bool {
+        self.from_ms <= until_ms + CLOCKS_MS && self.end_ms() + CLOCKS_MS >= from_ms
+    }
 }
 
 impl Loads {
@@ -53,13 +58,19 @@ impl Loads {
         }
     }
 
-    /// Whether another run had one of these keys meanwhile, as far as agents know the hub's time. A
-    /// run that had one itself is a load, which no other one crosses.
+    /// Whether any run has one of these keys in this time.
+    pub(super) fn are_held(&self, resources: &BTreeSet<Resource>, (from_ms, until_ms): (i64, i64)) -> bool {
+        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut spans = resources.iter().filter_map(|resource| all.get(resource)).flat_map(BTreeMap::values).flatten();
+        spans.any(|span| span.meets(from_ms, until_ms))
+    }
+
+    /// Whether another run had one of these keys meanwhile. A run that had one itself is a load,
+    /// which no other one crosses.
     fn crossed(&self, run: Uuid, resources: &[Resource], (from_ms, until_ms): (i64, i64)) -> bool {
         let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let spans = || resources.iter().filter_map(|resource| all.get(resource)).flat_map(BTreeMap::values).flatten();
-        let met = |span: &Span| span.from_ms <= until_ms + CLOCKS_MS && span.end_ms() + CLOCKS_MS >= from_ms;
-        spans().any(met) && spans().all(|span| span.run != run)
+        spans().any(|span| span.meets(from_ms, until_ms)) && spans().all(|span| span.run != run)
     }
 }
 

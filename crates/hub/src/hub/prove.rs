@@ -82,14 +82,9 @@ impl Hub {
     /// The one that is looked at is held back by it. The other one needs only cross it: of few
     /// paths it is known what holds them back, of most that ever were traced where they go.
     fn two_paths(&self, found: &Findings, one: &Bottleneck, load: f64) -> Result<[(Name, Name); 2]> {
-        let now = self.now();
-        let is_there = |host: &Name| {
-            let agent = self.directory.get(host);
-            agent.is_some_and(|agent| matches!(presence(&agent, now), Presence::Online | Presence::Late))
-        };
         let named = |pairs: &[Pair]| -> Vec<(Pair, (Name, Name))> {
             let all = pairs.iter().map(|pair| (*pair, hosts(&found.network, *pair)));
-            all.filter(|(_, (source, target))| is_there(source) && is_there(target)).collect()
+            all.filter(|(_, (source, target))| self.is_there(source) && self.is_there(target)).collect()
         };
         let held = named(&one.paths);
         let mut others = named(&found.network.graph.segments()[one.segment.0 as usize].pairs);
@@ -117,30 +112,14 @@ impl Hub {
 
     /// Ends the proofs whose runs are all there, or lost.
     pub(crate) async fn judge_proofs(&self) -> Result<()> {
-        let open = self.proofs.running();
-        if !open.is_empty() {
-            // Another hub may have taken their results.
-            self.recall_orders().await?;
-            self.orders.expire(self.now());
-        }
-        for (id, trial) in open {
+        for (id, trial) in self.proofs.running() {
             let Some(orders) = trial.orders else {
                 if self.now() > trial.row.at_ms + BEGIN_MS {
                     self.end_proof(&id, trial, None, Some(NEVER_BEGAN.to_owned())).await?;
                 }
                 continue;
             };
-            let row = |order| self.orders.row(order);
-            let ended = |row: Option<OrderRow>| row.is_none_or(|row| row.run.is_some() || row.state == "lost");
-            if !orders.all().all(|order| ended(row(order))) {
-                continue;
-            }
-            let mut runs = BTreeMap::new();
-            for order in orders.all() {
-                if let Some(run) = row(order).and_then(|row| row.run) {
-                    runs.insert(order, self.record.run(run).await?);
-                }
-            }
+            let Some(runs) = self.runs_of(&orders.all().collect::<Vec<_>>()).await? else { continue };
             let (ratio, why) = match proof(&orders, &runs, self.variation(&trial.b).await?) {
                 Ok(proof) => (prove(&proof), None),
                 Err(why) => (None, Some(why)),
@@ -148,6 +127,31 @@ impl Hub {
             self.end_proof(&id, trial, ratio, why).await?;
         }
         Ok(())
+    }
+
+    /// The runs of orders by their orders, once all of them ended; a lost one has none.
+    pub(super) async fn runs_of(&self, orders: &[Uuid]) -> Result<Option<BTreeMap<Uuid, Run>>> {
+        // Another hub may have taken their results.
+        self.recall_orders().await?;
+        self.orders.expire(self.now());
+        let row = |order: &Uuid| self.orders.row(*order);
+        let ended = |row: Option<OrderRow>| row.is_none_or(|row| row.run.is_some() || row.state == "lost");
+        if !orders.iter().all(|order| ended(row(order))) {
+            return Ok(None);
+        }
+        let mut runs = BTreeMap::new();
+        for order in orders {
+            if let Some(run) = row(order).and_then(|row| row.run) {
+                runs.insert(*order, self.record.run(run).await?);
+            }
+        }
+        Ok(Some(runs))
+    }
+
+    /// Whether a host's agent has been heard of lately.
+    pub(super) fn is_there(&self, host: &Name) -> bool {
+        let agent = self.directory.get(host);
+        agent.is_some_and(|agent| matches!(presence(&agent, self.now()), Presence::Online | Presence::Late))
     }
 
     /// Ends a proof, unless another hub did.

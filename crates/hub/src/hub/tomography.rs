@@ -113,6 +113,9 @@ impl Hub {
         if let Err(error) = self.walk_if_needed(walked).await {
             tracing::debug!(%error, "no run of hops was ordered");
         }
+        if let Err(error) = self.group_if_suspected().await {
+            tracing::debug!(%error, "no grouping by delays was ordered");
+        }
         Ok(())
     }
 

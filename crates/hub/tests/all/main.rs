@@ -8,6 +8,7 @@ mod api;
 mod directed;
 mod faults;
 mod fleet;
+mod grouping;
 mod joining;
 mod large;
 mod leases;
