@@ -13,8 +13,8 @@ use crate::shell::{now, say, watch};
 /// What a run takes at most.
 const MOST: Duration = Duration::from_secs(25 * 60);
 
-/// Tests that wait for minutes, and for how many at least: begun last, so that the others are judged
-/// in any case. The last one takes what is left for more runs.
+/// Tests that wait for minutes, and for how many at least: begun last, so that the others are
+/// judged in any case. The last one takes what is left for more runs.
 const LONG: [(&str, u64); 2] =
     [("a_new_user_sees_the_path_and_hears_what_became_of_it", 5), ("what_limited_a_transfer_between_kernels", 6)];
 
