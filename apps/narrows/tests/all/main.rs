@@ -16,6 +16,8 @@ mod fleet_containers;
 #[cfg(feature = "fleet")]
 mod fleet_cuts_lab;
 #[cfg(feature = "fleet")]
+mod fleet_delays_lab;
+#[cfg(feature = "fleet")]
 mod fleet_documents;
 #[cfg(feature = "fleet")]
 mod fleet_faults;

@@ -1,0 +1,57 @@
+//! Streams as a hub orders them, between kernels: paths that wait in one queue, and one that does
+//! not.
+
+#![expect(clippy::print_stdout, reason = "a test in real time, that prints what it measured")]
+
+use std::time::Duration;
+
+use narrows_fleet::sharing::STREAM;
+use narrows_fleet::sharing::rfc8382::{Groups, Summary, group, summarise};
+use serde_json::Value;
+
+use crate::common::Running;
+use crate::fleet_faults::bridge::{Bridge, address};
+
+/// Servers; the first one has the queue.
+const SERVERS: [usize; 2] = [3, 4];
+/// Who sends towards whom: two streams meet the traffic to the first server.
+const PATHS: [(usize, usize); 3] = [(0, 3), (1, 3), (2, 4)];
+/// Who fills the queue.
+const CROSS: usize = 5;
+/// As the hub has it: hosts alone vary delays by so much.
+const NOISE_NS: f64 = 100_000.0;
+
+/// What an agent sums up of the forward direction.
+fn forward(document: &Value) -> Summary {
+    let evidence = &document["evidence"];
+    let delays = evidence["forward_delays_ns"].as_array().expect("a series was asked for");
+    let delays: Vec<Option<f64>> = delays.iter().map(Value::as_f64).collect();
+    assert_eq!(delays.len(), 920);
+    let spacing = evidence["delay_spacing_ns"].as_u64().expect("it stands beside the series");
+    summarise(&delays, Duration::from_nanos(spacing)).expect("it is long enough")
+}
+
+#[test]
+#[ignore = "judge: needs namespaces, root, tc"]
+fn paths_that_wait_in_one_queue_are_told_from_one_that_does_not() {
+    let fleet = Bridge::new(6);
+    let mut servers: Vec<Running> = SERVERS.iter().map(|host| fleet.start(*host, &["serve"])).collect();
+    for server in &mut servers {
+        server.wait_for("listening");
+    }
+    // The last hop towards each host is a token bucket of 100 Mbit/s with a queue of 50 ms.
+    let cross = fleet.start(CROSS, &["throughput", &address(SERVERS[0]), "-P", "4", "-t", "30", "--json"]);
+    let start = |(from, to): (usize, usize)| {
+        let (server, words): (String, Vec<&str>) = (address(to), STREAM.split(' ').collect());
+        fleet.start(from, &[&words[..1], &[&server, "--json"], &words[1..]].concat())
+    };
+    let streams = PATHS.map(start);
+    let summaries = streams.map(|stream| {
+        let ended = stream.end();
+        assert_eq!(ended.status.code(), Some(0), "{ended:?}");
+        forward(&ended.json())
+    });
+    println!("{summaries:#?}");
+    assert_eq!(group(&summaries, NOISE_NS), Groups { sharing: vec![vec![0, 1]], free: vec![2] });
+    drop(cross);
+}
