@@ -1,8 +1,6 @@
 //! Streams as a hub orders them, between kernels: paths that wait in one queue, and one that does
 //! not.
 
-#![expect(clippy::print_stdout, reason = "a test in real time, that prints what it measured")]
-
 use std::time::Duration;
 
 use narrows_fleet::sharing::STREAM;
