@@ -35,7 +35,6 @@ pub(crate) fn run(args: &[String]) -> Result<bool> {
     Ok(good)
 }
 
-/// How to read the table.
 /// The median ratio of all rows that have one, and of those of each kind of hosts.
 fn summary(tables: &str) -> String {
     let mut of_hosts: Vec<(&str, Vec<f64>)> = Vec::new();
@@ -59,6 +58,7 @@ fn summary(tables: &str) -> String {
 const HOSTS: usize = 2;
 const RATIO: usize = 8;
 
+/// How to read the table.
 const RULES: &str = "\
 This page says how far the default estimate of available bandwidth (`available`) is from the best that its own trains allow. The observer
 (*oracle*) knows exactly what was free on the path while the same trains passed: the least over the links of capacity minus cross
