@@ -12,20 +12,19 @@ use narrows_units::{BitRate, Metric, Sender, Stamp};
 use super::bursts::idle;
 use super::busy::{Busy, Watch};
 use super::curve::Curve;
-use super::full_queue::{Queue, Through, delays_ns};
+use super::full_queue::{Queue, Through, delay_ns, delays_ns};
 use super::jumps::Jumps;
 use super::loss::{PathLosses, QueueAtLosses};
 use super::pooled::{PooledEstimate, fastest};
 use super::train::TrainSlope;
 use narrows_probe::outcome::SampleCounts;
-use narrows_probe::probes::{Arrival, TrainReport};
+use narrows_probe::probes::TrainReport;
 use narrows_probe::{
     AvailableFinding, BoundKind, Caveat, Confidence, Details, Diagnostics, Estimate, Finding, Limit, Outcome, Ranged,
     Reason,
 };
 use narrows_train::bucket_watch::BucketWatch;
 use narrows_train::carried::Carried;
-use narrows_train::train_method::arrived_ns;
 
 /// Relative error of the fitted capacity up to which it is reported.
 const GOOD_FIT: f64 = 0.1;
@@ -150,8 +149,7 @@ impl RunAccount {
         self.lost += report.lost_on_path() as u64;
         self.reordered += u64::from(report.reordered);
         self.local_drops += u64::from(report.local_drops);
-        let delay = |row: &Arrival| Some(arrived_ns(row)?.saturating_sub(row.departed.nanos()));
-        self.queue_at_losses.push(self.count, report.arrivals.iter().map(delay));
+        self.queue_at_losses.push(self.count, report.arrivals.iter().map(delay_ns));
         self.least_ns = delays_ns(report).chain(self.least_ns).min();
     }
 

@@ -11,12 +11,17 @@
 //! matter for the top of the interval: a link that is full beside slow trains has nothing free but
 //! what these received.
 
-use narrows_probe::probes::TrainReport;
+use narrows_probe::probes::{Arrival, TrainReport};
 use narrows_train::train_method::arrived_ns;
 
 /// Delays of the packets that came, ns, with the clocks' unknown offset.
 pub(super) fn delays_ns(report: &TrainReport) -> impl Iterator<Item = i64> + '_ {
-    report.arrivals.iter().filter_map(|row| Some(arrived_ns(row)?.saturating_sub(row.departed.nanos())))
+    report.arrivals.iter().filter_map(delay_ns)
+}
+
+/// The delay of a packet, if it came, by the same measure.
+pub(super) fn delay_ns(row: &Arrival) -> Option<i64> {
+    Some(arrived_ns(row)?.saturating_sub(row.departed.nanos()))
 }
 
 /// Trains at one rate, together.
