@@ -289,7 +289,7 @@ fn what_limited_a_transfer_between_kernels() {
     let mut matrix = Matrix::default();
     for run in 0..RUNS {
         if run > 0 && !has_time_for_one_more(began.elapsed(), run) {
-            println!("\nNOT JUDGED: runs {} to {RUNS} of each case: no time was left", run + 1);
+            not_judged(&format!("runs {} to {RUNS} of each case", run + 1), "no time was left");
             break;
         }
         over(&mut matrix, &one(hop()), &ON_ONE_PATH);
