@@ -1,31 +1,24 @@
 //! Every delay of a long train of echoes, summed up: the hub groups paths by a few numbers
 //! (RFC 8382), and a thousand delays would make a result ten times as large.
 
-use std::time::Duration;
-
-use narrows_fleet::sharing::DELAY_SUMMARY;
-use narrows_fleet::sharing::rfc8382::{DelaySummary, summarise};
+use narrows_fleet::sharing::{DELAY_SERIES, DELAY_SUMMARY, delay_summary};
 use serde_json::Value as Json;
 
 /// The document with a summary in the place of the delays, if it has any.
 pub(crate) fn summed_up(mut document: Json) -> Json {
     let Some(evidence) = document.get_mut("evidence").and_then(Json::as_object_mut) else { return document };
-    let Some(spacing) = evidence.get("delay_spacing_ns").and_then(Json::as_u64) else { return document };
-    let mut summary = |name: &str| {
-        // A packet without an echo is null.
-        let delays: Vec<Option<f64>> = evidence.remove(name)?.as_array()?.iter().map(Json::as_f64).collect();
-        summarise(&delays, Duration::from_nanos(spacing))
-    };
-    let [forward, reverse] = [summary("forward_delays_ns"), summary("reverse_delays_ns")];
-    // As long as the delays, and their percentiles stay.
-    evidence.remove("round_trips_ns");
-    let summary = serde_json::to_value(DelaySummary { forward, reverse });
-    evidence.extend(summary.ok().map(|summary| (DELAY_SUMMARY.to_owned(), summary)));
+    let Some(summary) = delay_summary(evidence) else { return document };
+    // The round trips are as many as the delays, and their percentiles stay.
+    for name in DELAY_SERIES.into_iter().chain(["round_trips_ns"]) {
+        evidence.remove(name);
+    }
+    evidence.extend(serde_json::to_value(summary).ok().map(|summary| (DELAY_SUMMARY.to_owned(), summary)));
     document
 }
 
 #[cfg(test)]
 mod tests {
+    use narrows_fleet::sharing::rfc8382::DelaySummary;
     use serde_json::json;
 
     use super::*;

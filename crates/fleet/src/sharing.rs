@@ -14,4 +14,4 @@ mod streams;
 
 pub use cover::{Explanation, explain, explain_candidates};
 pub use prove::{Available, Proof, ProofVerdict, prove};
-pub use streams::{DELAY_SUMMARY, STREAM, Stream, streams};
+pub use streams::{DELAY_SERIES, DELAY_SUMMARY, NOISE_NS, STREAM, Stream, delay_summary, streams};

@@ -4,6 +4,7 @@ pub(crate) mod alerts;
 mod allowances;
 mod assemble;
 pub(crate) mod bottlenecks;
+mod comparisons;
 mod directed;
 pub(crate) mod give;
 mod ground;
@@ -346,11 +347,8 @@ impl Hub {
                 tracing::warn!(%error, "groupings could not be read");
             }
             // Nothing may come any more of what a proof or a grouping waits for.
-            if let Err(error) = self.judge_proofs().await {
-                tracing::warn!(%error, "proofs could not be judged");
-            }
-            if let Err(error) = self.judge_groupings().await {
-                tracing::warn!(%error, "groupings could not be judged");
+            if let Err(error) = self.judge_comparisons().await {
+                tracing::warn!(%error, "proofs and groupings could not be judged");
             }
             // Hosts are free again, or a day has passed.
             if let Err(error) = self.widen().await {
@@ -366,6 +364,8 @@ impl Hub {
     }
 }
 
+/// Who orders and does what nobody asked for.
+const HUB: &str = "hub";
 /// A fleet on the embedded bus has 50 hosts.
 const MOST_USES: u32 = 1_000;
 const TOKEN_MS: i64 = 86_400_000;

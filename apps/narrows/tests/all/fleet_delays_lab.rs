@@ -1,10 +1,8 @@
 //! Streams as a hub orders them, between kernels: paths that wait in one queue, and one that does
 //! not.
 
-use std::time::Duration;
-
-use narrows_fleet::sharing::STREAM;
-use narrows_fleet::sharing::rfc8382::{Groups, Summary, group, summarise};
+use narrows_fleet::sharing::rfc8382::{Groups, Summary, group};
+use narrows_fleet::sharing::{DELAY_SERIES, NOISE_NS, STREAM, delay_summary};
 use serde_json::Value;
 
 use crate::common::Running;
@@ -16,17 +14,14 @@ const SERVERS: [usize; 2] = [3, 4];
 const PATHS: [(usize, usize); 3] = [(0, 3), (1, 3), (2, 4)];
 /// Who fills the queue.
 const CROSS: usize = 5;
-/// As the hub has it: hosts alone vary delays by so much.
-const NOISE_NS: f64 = 100_000.0;
 
 /// What an agent sums up of the forward direction.
 fn forward(document: &Value) -> Summary {
-    let evidence = &document["evidence"];
-    let delays = evidence["forward_delays_ns"].as_array().expect("a series was asked for");
-    let delays: Vec<Option<f64>> = delays.iter().map(Value::as_f64).collect();
-    assert_eq!(delays.len(), 920);
-    let spacing = evidence["delay_spacing_ns"].as_u64().expect("it stands beside the series");
-    summarise(&delays, Duration::from_nanos(spacing)).expect("it is long enough")
+    let evidence = document["evidence"].as_object().expect("a run has some");
+    let series = evidence[DELAY_SERIES[0]].as_array().expect("a series was asked for");
+    assert_eq!(series.len(), 920);
+    let summary = delay_summary(evidence).expect("the spacing stands beside the series");
+    summary.forward.expect("it is long enough")
 }
 
 #[test]

@@ -1,14 +1,37 @@
 //! Which hosts send the streams by which paths are grouped ([`super::rfc8382`]).
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::rfc8382::{DelaySummary, summarise};
 
 /// The command of a stream: 18.4 s of echoes each 20 ms, which are 52 intervals of RFC 8382.
 pub const STREAM: &str = "rtt --param probes=920 --param train=920 --param spacing=20ms --param delays=true";
 
 /// Under this name the evidence of its run has a [`super::rfc8382::DelaySummary`].
 pub const DELAY_SUMMARY: &str = "delay_summary";
+
+/// Names of the delays of each direction in the evidence of a stream, forward first.
+pub const DELAY_SERIES: [&str; 2] = ["forward_delays_ns", "reverse_delays_ns"];
+
+/// By so much the delays of an idle path vary, where hosts wake up late: no queue shows below
+/// that, in ns. Ours.
+pub const NOISE_NS: f64 = 100_000.0;
+
+/// What the delays in the evidence of a run look like, if it was a stream.
+pub fn delay_summary(evidence: &Map<String, Value>) -> Option<DelaySummary> {
+    let spacing = Duration::from_nanos(evidence.get("delay_spacing_ns")?.as_u64()?);
+    let summary = |name| {
+        // A packet without an echo is null.
+        let delays: Vec<Option<f64>> = evidence.get(name)?.as_array()?.iter().map(Value::as_f64).collect();
+        summarise(&delays, spacing)
+    };
+    let [forward, reverse] = DELAY_SERIES.map(summary);
+    Some(DelaySummary { forward, reverse })
+}
 
 /// A path, and which of its hosts sends. Echoes show both directions, so either host can; an agent
 /// sends one stream at a time.

@@ -18,8 +18,8 @@ use super::app::who;
 use super::open_api::Fault;
 use super::query::Asked;
 use crate::hub::Hub;
-use crate::hub::bottlenecks::{self, Bottleneck, hosts};
-use crate::hub::groupings::{GroupedPath, GroupingRow};
+use crate::hub::bottlenecks::{self, Bottleneck, Ordered, hosts};
+use crate::hub::groupings::GroupingRow;
 use crate::hub::proofs::ProofRow;
 use crate::hub::tomography::{Findings, Located};
 
@@ -121,16 +121,6 @@ pub(crate) struct Suspect {
     delays: Option<GroupingRow>,
 }
 
-/// A pair of hosts.
-#[derive(Serialize)]
-#[cfg_attr(test, derive(utoipa::ToSchema))]
-pub(crate) struct Ordered {
-    #[cfg_attr(test, schema(value_type = String))]
-    source: Name,
-    #[cfg_attr(test, schema(value_type = String))]
-    target: Name,
-}
-
 /// Which links hold paths back.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(utoipa::ToSchema))]
@@ -205,10 +195,7 @@ pub(crate) async fn bottlenecks(State(app): State<App>, asked: Asked) -> Result<
     let network = &found.network;
     let all = bottlenecks::bottlenecks(network, located);
     let named: BTreeSet<Pair> = all.iter().flat_map(|one| one.paths.iter().copied()).collect();
-    let pair = |pair: Pair| {
-        let (source, target) = hosts(network, pair);
-        Ordered { source, target }
-    };
+    let pair = |pair: Pair| Ordered::of(network, pair);
     let undecided = bottlenecks::undecided(network, located).into_iter().map(|(waiting, candidates)| {
         let Ordered { source, target } = pair(waiting);
         Undecided { source, target, candidates }
@@ -216,14 +203,13 @@ pub(crate) async fn bottlenecks(State(app): State<App>, asked: Asked) -> Result<
     let suspects = bottlenecks::suspects(network, located).into_iter().map(|one| {
         let id = bottlenecks::id(network, one.segment);
         let located = all.iter().any(|other| other.id == id);
-        let named = one.pairs.iter().map(|pair| hosts(network, *pair));
-        let paths = named.map(|(source, target)| GroupedPath { source, target }).collect();
+        let paths: Vec<Ordered> = one.pairs.into_iter().map(pair).collect();
         Suspect {
             id,
             name: bottlenecks::name(network, one.segment),
             located,
-            paths: one.pairs.into_iter().map(pair).collect(),
             delays: app.hub().groupings.row(&paths),
+            paths,
         }
     });
     Ok(Json(BottleneckList {

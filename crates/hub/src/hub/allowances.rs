@@ -10,8 +10,8 @@ use narrows_units::BitRate;
 use uuid::Uuid;
 
 use crate::error::{Error, Result};
-use crate::hub::Hub;
 use crate::hub::tomography::Findings;
+use crate::hub::{HUB, Hub};
 
 /// What is known of them, and which orders are theirs.
 #[derive(Debug, Default)]
@@ -104,6 +104,5 @@ fn ending(run: &Run) -> Ending {
 const KINDS: [&str; 2] = ["available", "capacity"];
 /// `Reason::OctetsSpent`, as documents have it.
 const SPENT: &str = "octets_spent";
-const HUB: &str = "hub";
 /// Orders whose end is waited for.
 const MOST_OPEN: usize = 1_000;

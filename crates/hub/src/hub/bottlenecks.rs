@@ -6,6 +6,7 @@ use narrows_fleet::keys::Name;
 use narrows_fleet::sharing::{Explanation, explain_candidates};
 use narrows_fleet::tomography::{Finding, SegmentValue, next_runs};
 use narrows_fleet::topology::{Pair, SegmentIndex};
+use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
 use crate::hub::tomography::Located;
@@ -115,6 +116,23 @@ fn links(network: &Network, segment: SegmentIndex) -> Vec<(String, String)> {
         (network.place(link.from), network.place(link.to))
     };
     links.iter().map(ends).collect()
+}
+
+/// A pair of hosts.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
+pub(crate) struct Ordered {
+    #[cfg_attr(test, schema(value_type = String))]
+    pub(crate) source: Name,
+    #[cfg_attr(test, schema(value_type = String))]
+    pub(crate) target: Name,
+}
+
+impl Ordered {
+    pub(crate) fn of(network: &Network, pair: Pair) -> Self {
+        let (source, target) = hosts(network, pair);
+        Self { source, target }
+    }
 }
 
 /// The names of a pair's hosts.

@@ -17,7 +17,7 @@ use uuid::Uuid;
 use super::bottlenecks::{hosts, next};
 use super::tomography::{Findings, Located};
 use crate::error::{Error, Result};
-use crate::hub::Hub;
+use crate::hub::{HUB, Hub};
 use crate::network::Network;
 
 /// What runs of `hops` said, by run: which hop is the narrow one, and its rate.
@@ -138,7 +138,6 @@ fn link_at(graph: &Graph, pair: Pair, ttl: u32) -> Option<LinkIndex> {
 }
 
 const HOPS: &str = "hops";
-const HUB: &str = "hub";
 /// Paths that are tried for one run.
 const TRIES: usize = 3;
 /// Pairs asked for at a time, a host of the fleet. Ours: what a host may do beside the mesh.

@@ -8,17 +8,18 @@ use std::collections::{BTreeMap, BTreeSet};
 use narrows_fleet::keys::{Name, Resource};
 use narrows_fleet::message::{Flag, Run};
 use narrows_fleet::sharing::rfc8382::{DelaySummary, Summary, group};
-use narrows_fleet::sharing::{DELAY_SUMMARY, STREAM, Stream, streams};
+use narrows_fleet::sharing::{DELAY_SUMMARY, NOISE_NS, STREAM, Stream, streams};
 use serde::Deserialize as _;
 
 use crate::compile::resource_of;
 use crate::error::Result;
-use crate::hub::Hub;
-use crate::hub::bottlenecks::{hosts, suspects};
+use crate::hub::bottlenecks::{Ordered, suspects};
+use crate::hub::comparisons::{BEGIN_MS, NEVER_BEGAN};
 use crate::hub::give::Terms;
-use crate::hub::groupings::{GroupedPath, Grouping, GroupingRow, GroupingState};
+use crate::hub::groupings::{Grouping, GroupingRow, GroupingState};
 use crate::hub::planner::DAY_MS;
 use crate::hub::tomography::Findings;
+use crate::hub::{HUB, Hub};
 use crate::network::Network;
 
 impl Hub {
@@ -30,7 +31,7 @@ impl Hub {
         }
         let (found, had) = (self.tomography.found(), self.groupings.paths_since(now - DAY_MS));
         let is_wanted =
-            |path: &GroupedPath| !had.contains(path) && self.is_there(&path.source) && self.is_there(&path.target);
+            |path: &Ordered| !had.contains(path) && self.is_there(&path.source) && self.is_there(&path.target);
         let sets = wanted(&suspected(&found), is_wanted);
         if sets.is_empty() {
             return Ok(());
@@ -69,7 +70,7 @@ impl Hub {
             Err(narrows_record::Error::Grouping) => return self.recall_groupings().await,
             other => other?,
         }
-        self.groupings.put(grouping.clone());
+        self.groupings.put(&grouping.id(), grouping.clone());
         let mut orders = Vec::new();
         for stream in &grouping.streams {
             let (from, to) = stream.ends();
@@ -80,7 +81,7 @@ impl Hub {
         }
         grouping.orders = Some(orders);
         self.record.set_grouping(&grouping.kept()).await?;
-        self.groupings.put(grouping);
+        self.groupings.put(&grouping.id(), grouping);
         Ok(())
     }
 
@@ -90,9 +91,9 @@ impl Hub {
         Ok(())
     }
 
-    /// Ends the groupings whose runs are all there, or lost.
-    pub(crate) async fn judge_groupings(&self) -> Result<()> {
-        for grouping in self.groupings.running() {
+    /// Ends those of these groupings whose runs are all there, or lost.
+    pub(super) async fn judge_groupings(&self, running: Vec<(String, Grouping)>) -> Result<()> {
+        for (_, grouping) in running {
             let Some(orders) = &grouping.orders else {
                 if self.now() > grouping.row.at_ms + BEGIN_MS {
                     self.end_grouping(grouping, Err(NEVER_BEGAN.to_owned())).await?;
@@ -116,7 +117,7 @@ impl Hub {
             return self.recall_groupings().await;
         }
         self.record.audit(HUB, "grouping.ended", &text(&grouping), now).await?;
-        self.groupings.put(grouping);
+        self.groupings.put(&grouping.id(), grouping);
         self.changed();
         Ok(())
     }
@@ -124,18 +125,15 @@ impl Hub {
 
 /// The paths that each suspected link explains, those of what is available first: a queue is where
 /// little is free.
-fn suspected(found: &Findings) -> Vec<Vec<GroupedPath>> {
+fn suspected(found: &Findings) -> Vec<Vec<Ordered>> {
     let all = [&found.available, &found.capacity].map(|located| suspects(&found.network, located));
-    let path = |pair| {
-        let (source, target) = hosts(&found.network, pair);
-        GroupedPath { source, target }
-    };
+    let path = |pair| Ordered::of(&found.network, pair);
     all.into_iter().flatten().map(|one| one.pairs.into_iter().map(path).collect()).collect()
 }
 
 /// Streams over the paths of each set that has two of them at least.
-fn wanted(sets: &[Vec<GroupedPath>], is_wanted: impl Fn(&GroupedPath) -> bool) -> Vec<Vec<Stream<Name>>> {
-    let streams_of = |set: &Vec<GroupedPath>| {
+fn wanted(sets: &[Vec<Ordered>], is_wanted: impl Fn(&Ordered) -> bool) -> Vec<Vec<Stream<Name>>> {
+    let streams_of = |set: &Vec<Ordered>| {
         let paths = set.iter().filter(|path| is_wanted(path)).cloned();
         streams(paths.map(|path| (path.source, path.target)), MOST_PATHS)
     };
@@ -148,7 +146,7 @@ fn judged<'a>(
 ) -> std::result::Result<GroupingRow, String> {
     let (mut read, mut missing) = (Vec::new(), BTreeMap::new());
     for (stream, run) in streams {
-        let path = GroupedPath::of(stream);
+        let path = Ordered::from(stream);
         match summary(stream, run) {
             Ok((end_ms, summary)) => read.push((path, end_ms, summary)),
             Err(why) => {
@@ -210,16 +208,12 @@ fn text(grouping: &Grouping) -> String {
     format!("{}: {}{why}", paths.join(", "), row.state.as_str())
 }
 
-const HUB: &str = "hub";
-const NEVER_BEGAN: &str = "the hub ended before it had given all orders";
 /// Flags of runs that say nothing of a queue of the path, and why.
 const DISTURBED: [(Flag, &str); 3] = [
     (Flag::OwnLoad, "a load of the fleet crossed it"),
     (Flag::HostBusy, "a host was too busy"),
     (Flag::ClockUnsynchronised, "its agent did not know the time"),
 ];
-/// Orders are given within this time.
-const BEGIN_MS: i64 = 120_000;
 /// Agents begin no light run within ten seconds before an order; what runs until then is over.
 /// Ours.
 const LEAD_MS: i64 = 45_000;
@@ -232,8 +226,6 @@ const EVERY_MS: i64 = 1_800_000;
 /// Paths of a grouping. Ours: each keeps an agent busy for half a minute, and a server has eight
 /// light slots.
 const MOST_PATHS: usize = 6;
-/// By so much the delays of an idle path vary, where hosts wake up late. Ours.
-const NOISE_NS: f64 = 100_000.0;
 
 #[cfg(test)]
 mod tests;

@@ -1,8 +1,6 @@
-//! Groupings of paths by their delays, and how far they are. The record has them; here they are
-//! too, so that no page and no result costs a question.
+//! Groupings of paths by their delays, and how far they are.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::collections::BTreeSet;
 
 use narrows_fleet::keys::Name;
 use narrows_fleet::sharing::Stream;
@@ -12,15 +10,15 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use uuid::Uuid;
 
+use crate::hub::bottlenecks::Ordered;
+use crate::hub::comparisons::{Comparison, Comparisons};
+
 /// The newest grouping of each set of paths.
-#[derive(Debug, Default)]
-pub(crate) struct Groupings {
-    all: Mutex<BTreeMap<String, Grouping>>,
-}
+pub(crate) type Groupings = Comparisons<Grouping>;
 
 /// Streams over several paths at one time, and what they say.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) struct Grouping {
+pub(crate) struct Grouping {
     pub(super) row: GroupingRow,
     pub(super) streams: Vec<Stream<Name>>,
     /// The order of each stream; nothing while they are given.
@@ -35,22 +33,12 @@ pub(crate) struct GroupingRow {
     #[cfg_attr(test, schema(value_type = String))]
     pub(super) state: GroupingState,
     /// Paths that wait in queues, those whose delays move together in one list.
-    pub(super) groups: Vec<Vec<GroupedPath>>,
+    pub(super) groups: Vec<Vec<Ordered>>,
     /// Paths that wait in no queue.
-    pub(super) no_queue: Vec<GroupedPath>,
+    pub(super) no_queue: Vec<Ordered>,
     /// What was not read, and why.
     pub(super) why: Option<String>,
     pub(super) at_ms: i64,
-}
-
-/// A path of a grouping.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[cfg_attr(test, derive(utoipa::ToSchema))]
-pub(crate) struct GroupedPath {
-    #[cfg_attr(test, schema(value_type = String))]
-    pub(crate) source: Name,
-    #[cfg_attr(test, schema(value_type = String))]
-    pub(crate) target: Name,
 }
 
 /// Whether a grouping has ended, and with what.
@@ -64,8 +52,8 @@ pub(super) enum GroupingState {
     Inconclusive,
 }
 
-impl GroupedPath {
-    pub(super) fn of(stream: &Stream<Name>) -> Self {
+impl From<&Stream<Name>> for Ordered {
+    fn from(stream: &Stream<Name>) -> Self {
         Self { source: stream.source.clone(), target: stream.target.clone() }
     }
 }
@@ -97,18 +85,27 @@ impl GroupingState {
     }
 }
 
-impl Grouping {
-    pub(super) fn is_running(&self) -> bool {
-        self.row.state == GroupingState::Running
+impl Comparison for Grouping {
+    type Kept = KeptGrouping;
+    const WHAT: &str = "grouping";
+
+    fn parts(kept: KeptGrouping) -> (String, String) {
+        (kept.paths, kept.doc)
     }
 
-    pub(super) fn paths(&self) -> impl Iterator<Item = GroupedPath> {
-        self.streams.iter().map(GroupedPath::of)
+    fn is_running(&self) -> bool {
+        self.row.state == GroupingState::Running
+    }
+}
+
+impl Grouping {
+    pub(super) fn paths(&self) -> impl Iterator<Item = Ordered> {
+        self.streams.iter().map(Ordered::from)
     }
 
     /// The number of its paths, whichever order they have.
     pub(super) fn id(&self) -> String {
-        let paths: BTreeSet<GroupedPath> = self.paths().collect();
+        let paths: BTreeSet<Ordered> = self.paths().collect();
         let lines: Vec<String> = paths.iter().map(|path| format!("{} {}", path.source, path.target)).collect();
         narrows_units::hex::to_text(&Sha256::digest(lines.join("\n"))[..6])
     }
@@ -124,16 +121,16 @@ impl Grouping {
     }
 }
 
-impl Groupings {
+impl Comparisons<Grouping> {
     /// The newest one of which these paths have two at least: what it says is of them.
-    pub(crate) fn row(&self, paths: &BTreeSet<GroupedPath>) -> Option<GroupingRow> {
+    pub(crate) fn row(&self, paths: &[Ordered]) -> Option<GroupingRow> {
         let all = self.lock();
         let of_these = |one: &&Grouping| one.paths().filter(|path| paths.contains(path)).count() > 1;
         all.values().filter(of_these).max_by_key(|one| one.row.at_ms).map(|one| one.row.clone())
     }
 
     /// Paths that had a grouping since then.
-    pub(super) fn paths_since(&self, since_ms: i64) -> BTreeSet<GroupedPath> {
+    pub(super) fn paths_since(&self, since_ms: i64) -> BTreeSet<Ordered> {
         let all = self.lock();
         all.values().filter(|one| one.row.at_ms >= since_ms).flat_map(Grouping::paths).collect()
     }
@@ -141,30 +138,6 @@ impl Groupings {
     /// Whether one runs, or ended since then.
     pub(super) fn is_any_since(&self, since_ms: i64) -> bool {
         self.lock().values().any(|one| one.is_running() || one.row.at_ms >= since_ms)
-    }
-
-    /// Takes what the record has: groupings of before this hub began, and of others.
-    pub(crate) fn learn(&self, kept: Vec<KeptGrouping>) {
-        let read = |grouping: KeptGrouping| match serde_json::from_str(&grouping.doc) {
-            Ok(one) => Some((grouping.paths, one)),
-            Err(error) => {
-                tracing::debug!(%error, grouping.paths, "a grouping of the record cannot be read");
-                None
-            }
-        };
-        *self.lock() = kept.into_iter().filter_map(read).collect();
-    }
-
-    pub(super) fn put(&self, grouping: Grouping) {
-        self.lock().insert(grouping.id(), grouping);
-    }
-
-    pub(super) fn running(&self) -> Vec<Grouping> {
-        self.lock().values().filter(|one| one.is_running()).cloned().collect()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Grouping>> {
-        self.all.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -188,11 +161,12 @@ mod tests {
     #[test]
     fn a_row_is_of_paths_that_it_has_two_of() {
         let all = Groupings::default();
-        all.put(grouping(&[("a", "c"), ("b", "c")], GroupingState::Together, 1));
-        all.put(grouping(&[("a", "c"), ("b", "c"), ("e", "c")], GroupingState::Apart, 2));
-        all.put(grouping(&[("a", "c"), ("x", "c")], GroupingState::Running, 3));
+        let put = |one: Grouping| all.put(&one.id(), one);
+        put(grouping(&[("a", "c"), ("b", "c")], GroupingState::Together, 1));
+        put(grouping(&[("a", "c"), ("b", "c"), ("e", "c")], GroupingState::Apart, 2));
+        put(grouping(&[("a", "c"), ("x", "c")], GroupingState::Running, 3));
         let of = |ends: &[(&str, &str)]| {
-            let paths = grouping(ends, GroupingState::Running, 0).paths().collect();
+            let paths: Vec<Ordered> = grouping(ends, GroupingState::Running, 0).paths().collect();
             all.row(&paths).map(|row| row.at_ms)
         };
         assert_eq!(of(&[("a", "c"), ("b", "c")]), Some(2), "the newest");
@@ -209,7 +183,7 @@ mod tests {
         assert_ne!(one.id(), grouping(&[("a", "b"), ("c", "c")], GroupingState::Running, 7).id());
         let all = Groupings::default();
         all.learn(vec![one.kept(), KeptGrouping { paths: "x".to_owned(), doc: "{}".to_owned(), ..one.kept() }]);
-        let [read] = &all.running()[..] else { panic!() };
+        let [(_, read)] = &all.running()[..] else { panic!() };
         assert_eq!((&read.row, read.paths().count()), (&one.row, 2));
     }
 }

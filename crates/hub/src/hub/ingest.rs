@@ -63,8 +63,7 @@ impl Hub {
         for agent in self.noticed(&kept, now) {
             self.send_stored(&agent).await;
         }
-        self.judge_proofs().await?;
-        self.judge_groupings().await?;
+        self.judge_comparisons().await?;
         if let Err(error) = self.widen().await {
             tracing::warn!(%error, "runs with more octets could not be ordered");
         }

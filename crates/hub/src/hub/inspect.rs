@@ -13,7 +13,7 @@ use narrows_units::{Stamp, hex};
 use tokio::time::Instant;
 
 use crate::error::Result;
-use crate::hub::Hub;
+use crate::hub::{HUB, Hub};
 
 /// The hub's eye on leases.
 struct Eye {
@@ -105,7 +105,7 @@ impl Hub {
 
     async fn audit_key(&self, eye: &mut Eye, key: &Key, what: &'static str, text: &str) {
         if eye.audits(key, what)
-            && let Err(error) = self.record.audit("hub", what, text, self.now()).await
+            && let Err(error) = self.record.audit(HUB, what, text, self.now()).await
         {
             tracing::warn!(%error, text, "{what} is not in the audit");
         }

@@ -1,8 +1,4 @@
-//! Proofs that paths share a bottleneck, and how far they are. The record has them; here they are
-//! too, so that no page and no result costs a question.
-
-use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+//! Proofs that paths share a bottleneck, and how far they are.
 
 use narrows_fleet::keys::{Key, Name};
 use narrows_fleet::sharing::ProofVerdict;
@@ -10,15 +6,14 @@ use narrows_record::KeptProof;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
+use crate::hub::comparisons::{Comparison, Comparisons};
+
 /// The newest proof of each bottleneck.
-#[derive(Debug, Default)]
-pub(crate) struct Proofs {
-    all: Mutex<BTreeMap<String, Trial>>,
-}
+pub(crate) type Proofs = Comparisons<Trial>;
 
 /// Two loading runs over one path, and looks at the other one without, with, without and with them.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) struct Trial {
+pub(crate) struct Trial {
     pub(super) row: ProofRow,
     /// What both paths cross: no other proof runs over any of it.
     pub(super) keys: Vec<Key>,
@@ -66,11 +61,20 @@ impl TrialOrders {
     }
 }
 
-impl Trial {
-    pub(super) fn is_running(&self) -> bool {
-        self.row.state == ProofState::Running
+impl Comparison for Trial {
+    type Kept = KeptProof;
+    const WHAT: &str = "proof";
+
+    fn parts(kept: KeptProof) -> (String, String) {
+        (kept.bottleneck, kept.doc)
     }
 
+    fn is_running(&self) -> bool {
+        self.row.state == ProofState::Running
+    }
+}
+
+impl Trial {
     /// As the record is to have it.
     pub(super) fn kept(&self, bottleneck: &str) -> KeptProof {
         KeptProof {
@@ -103,7 +107,7 @@ impl ProofState {
     }
 }
 
-impl Proofs {
+impl Comparisons<Trial> {
     pub(crate) fn row(&self, bottleneck: &str) -> Option<ProofRow> {
         self.lock().get(bottleneck).map(|trial| trial.row.clone())
     }
@@ -112,30 +116,5 @@ impl Proofs {
     /// carries.
     pub(crate) fn is_load(&self, order: Uuid) -> bool {
         self.lock().values().any(|trial| trial.orders.is_some_and(|orders| orders.loads.contains(&order)))
-    }
-
-    /// Takes what the record has: proofs of before this hub began, and of others.
-    pub(crate) fn learn(&self, kept: Vec<KeptProof>) {
-        let read = |proof: KeptProof| match serde_json::from_str(&proof.doc) {
-            Ok(trial) => Some((proof.bottleneck, trial)),
-            Err(error) => {
-                tracing::debug!(%error, proof.bottleneck, "a proof of the record cannot be read");
-                None
-            }
-        };
-        *self.lock() = kept.into_iter().filter_map(read).collect();
-    }
-
-    pub(super) fn put(&self, bottleneck: &str, trial: Trial) {
-        self.lock().insert(bottleneck.to_owned(), trial);
-    }
-
-    pub(super) fn running(&self) -> Vec<(String, Trial)> {
-        let all = self.lock();
-        all.iter().filter(|(_, trial)| trial.is_running()).map(|(id, trial)| (id.clone(), trial.clone())).collect()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Trial>> {
-        self.all.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -11,12 +11,12 @@ use uuid::Uuid;
 
 use crate::directory::{Presence, presence};
 use crate::error::{Error, Result};
-use crate::hub::Hub;
 use crate::hub::bottlenecks::{Bottleneck, bottlenecks, hosts};
+use crate::hub::comparisons::{BEGIN_MS, NEVER_BEGAN};
 use crate::hub::give::Terms;
-use crate::hub::orders::OrderRow;
 use crate::hub::proofs::{ProofRow, ProofState, Trial, TrialOrders};
 use crate::hub::tomography::Findings;
+use crate::hub::{HUB, Hub};
 use crate::network::Network;
 
 type Ends = (Name, Name);
@@ -110,9 +110,9 @@ impl Hub {
         Ok(())
     }
 
-    /// Ends the proofs whose runs are all there, or lost.
-    pub(crate) async fn judge_proofs(&self) -> Result<()> {
-        for (id, trial) in self.proofs.running() {
+    /// Ends those of these proofs whose runs are all there, or lost.
+    pub(super) async fn judge_proofs(&self, running: Vec<(String, Trial)>) -> Result<()> {
+        for (id, trial) in running {
             let Some(orders) = trial.orders else {
                 if self.now() > trial.row.at_ms + BEGIN_MS {
                     self.end_proof(&id, trial, None, Some(NEVER_BEGAN.to_owned())).await?;
@@ -129,25 +129,6 @@ impl Hub {
         Ok(())
     }
 
-    /// The runs of orders by their orders, once all of them ended; a lost one has none.
-    pub(super) async fn runs_of(&self, orders: &[Uuid]) -> Result<Option<BTreeMap<Uuid, Run>>> {
-        // Another hub may have taken their results.
-        self.recall_orders().await?;
-        self.orders.expire(self.now());
-        let row = |order: &Uuid| self.orders.row(*order);
-        let ended = |row: Option<OrderRow>| row.is_none_or(|row| row.run.is_some() || row.state == "lost");
-        if !orders.iter().all(|order| ended(row(order))) {
-            return Ok(None);
-        }
-        let mut runs = BTreeMap::new();
-        for order in orders {
-            if let Some(run) = row(order).and_then(|row| row.run) {
-                runs.insert(*order, self.record.run(run).await?);
-            }
-        }
-        Ok(Some(runs))
-    }
-
     /// Whether a host's agent has been heard of lately.
     pub(super) fn is_there(&self, host: &Name) -> bool {
         let agent = self.directory.get(host);
@@ -160,7 +141,7 @@ impl Hub {
         let text = why.as_ref().map_or_else(String::new, |why| format!(": {why}"));
         trial.row = ProofRow { state, ratio, why, at_ms: now };
         if self.record.set_proof(&trial.kept(id)).await? {
-            self.record.audit("hub", "proof.ended", &format!("{id}: {}{text}", state.as_str()), now).await?;
+            self.record.audit(HUB, "proof.ended", &format!("{id}: {}{text}", state.as_str()), now).await?;
             self.proofs.put(id, trial);
             Ok(())
         } else {
@@ -238,9 +219,6 @@ fn available(value: &Value) -> Option<Available> {
 
 const NEEDS_TWO: &str = "a proof needs two paths over this link whose four hosts differ and are there: one that it holds \
                          back, and another one that was traced over it";
-const NEVER_BEGAN: &str = "the hub ended before it had given all orders";
-/// Orders are given within this time.
-const BEGIN_MS: i64 = 120_000;
 /// Looks are so far apart.
 const STEP_MS: i64 = 60_000;
 /// A look begins when the load is steady; the second one is over before the load.

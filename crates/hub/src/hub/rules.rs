@@ -15,10 +15,10 @@ use narrows_watch::explain::Interval;
 use narrows_watch::{Signal, WallTime};
 
 use crate::error::{Error, Result};
-use crate::hub::Hub;
 use crate::hub::bottlenecks;
 use crate::hub::give::Terms;
 use crate::hub::tomography::Findings;
+use crate::hub::{HUB, Hub};
 
 /// Rules and their states; the record has them too.
 #[derive(Debug, Default)]
@@ -109,7 +109,7 @@ impl Hub {
         for (source, target, kind) in doubted.into_iter().filter(is_new).take(MOST_LOOKS) {
             // A host may have left meanwhile.
             let terms = Terms { earliest: Some(now + AGAIN_MS), ..Terms::default() };
-            if let Err(error) = self.order_at(&source, &target, kind, "hub", terms).await {
+            if let Err(error) = self.order_at(&source, &target, kind, HUB, terms).await {
                 tracing::debug!(%error, %source, %target, "not measured again");
             }
         }

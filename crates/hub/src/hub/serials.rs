@@ -4,7 +4,7 @@
 use std::sync::atomic::Ordering;
 
 use crate::error::Result;
-use crate::hub::Hub;
+use crate::hub::{HUB, Hub};
 
 impl Hub {
     /// Somebody has seen this serial. If the record never gave it, it gives higher ones from now
@@ -18,7 +18,7 @@ impl Hub {
             let before = last;
             last = self.record.serial_at_least(seen.min(before.saturating_add(FARTHEST))).await?;
             let text = format!("from {before} to {last}: the record is older than what {who} has seen");
-            self.record.audit("hub", "serial.raised", &text, self.now()).await?;
+            self.record.audit(HUB, "serial.raised", &text, self.now()).await?;
             let mut planner = self.planner.lock().await;
             planner.least = planner.least.max(last);
             drop(planner);

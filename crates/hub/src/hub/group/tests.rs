@@ -4,12 +4,12 @@ use uuid::Uuid;
 
 use super::*;
 
-fn path(source: &str, target: &str) -> GroupedPath {
-    GroupedPath { source: source.parse().unwrap(), target: target.parse().unwrap() }
+fn path(source: &str, target: &str) -> Ordered {
+    Ordered { source: source.parse().unwrap(), target: target.parse().unwrap() }
 }
 
 fn stream(source: &str, target: &str, from_target: bool) -> Stream<Name> {
-    let GroupedPath { source, target } = path(source, target);
+    let Ordered { source, target } = path(source, target);
     Stream { source, target, from_target }
 }
 
@@ -50,7 +50,7 @@ fn a_set_is_looked_at_while_two_of_its_paths_are_wanted() {
     let ends = |streams: &[Stream<Name>]| -> Vec<String> {
         streams.iter().map(|one| format!("{}{}", one.source, one.target)).collect()
     };
-    let found = |had: &[GroupedPath]| -> Vec<Vec<String>> {
+    let found = |had: &[Ordered]| -> Vec<Vec<String>> {
         wanted(&sets, |path| !had.contains(path)).iter().map(|streams| ends(streams)).collect()
     };
     assert_eq!(found(&[]), [vec!["ac", "bc"], vec!["ad", "bd", "ed"]]);
@@ -58,7 +58,7 @@ fn a_set_is_looked_at_while_two_of_its_paths_are_wanted() {
     assert_eq!(found(&[path("b", "c")]), [["ad", "bd", "ed"]]);
     assert_eq!(found(&[path("b", "c"), path("a", "d")]), [["bd", "ed"]]);
     assert_eq!(found(&[path("b", "c"), path("a", "d"), path("e", "d")]), Vec::<Vec<String>>::new());
-    let many: Vec<GroupedPath> = (0..20).map(|at| path(&format!("s{at}"), "t")).collect();
+    let many: Vec<Ordered> = (0..20).map(|at| path(&format!("s{at}"), "t")).collect();
     assert_eq!(wanted(&[many], |_| true)[0].len(), MOST_PATHS);
 }
 
