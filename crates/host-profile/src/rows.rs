@@ -18,6 +18,8 @@ pub struct Rows {
     /// Stalls of the receiving end, if both ends are on this machine: packets that arrive in one
     /// are stamped after it.
     pub receiver_stalls: Option<Vec<Span>>,
+    /// Steps of the wall clock, by which kernels stamp. Packets near one are left out.
+    pub clock_steps: usize,
     /// Times of one reading of the clock.
     pub clock_reads_ns: Vec<i64>,
     /// Times of receive calls of a program that was awake.

@@ -110,6 +110,12 @@ impl Crossing {
         stepped
     }
 
+    /// As it was before a step of the wall clock by so much.
+    #[cfg(test)]
+    pub(crate) fn before_step(self, by_ns: i64) -> Self {
+        Self { offset_ns: self.offset_ns - by_ns, ..self }
+    }
+
     /// How far the wall clock was stepped from this cross-sample to a later one; `None` if it was
     /// not, as far as the two can tell.
     pub fn step_until(&self, later: &Self) -> Option<Delta> {
@@ -177,7 +183,7 @@ mod tests {
     fn a_step_is_followed() {
         let mut crossing = Crossing::sample();
         assert!(!crossing.follow());
-        crossing.offset_ns += 50_000_000;
+        crossing = crossing.before_step(50_000_000);
         assert!(crossing.follow());
         assert!(!crossing.follow());
     }

@@ -106,6 +106,12 @@ impl ErrorQueue {
         self.crossing.follow()
     }
 
+    /// As if the wall clock had been stepped by so much since the last look.
+    #[cfg(test)]
+    pub(crate) fn step_wall_clock(&mut self, by_ns: i64) {
+        self.crossing = self.crossing.before_step(by_ns);
+    }
+
     /// The departures collected so far; card and kernel may stamp one packet in two entries.
     pub fn take_departures(&mut self) -> Vec<Departure> {
         std::mem::take(&mut self.departures)

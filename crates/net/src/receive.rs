@@ -61,6 +61,9 @@ pub struct Datagram<'a> {
 const GATHERED_OCTETS: usize = 65_536;
 const GATHERED_BATCH: usize = 16;
 
+/// A receiver follows a step of the wall clock within this time.
+pub(crate) const CROSS_EVERY_NS: i64 = 1_000_000_000;
+
 /// Receives in batches and keeps count of what the host itself dropped.
 pub struct Receiver {
     slots: Slots,
@@ -121,8 +124,6 @@ impl Receiver {
     /// stay there for [`crate::errors`], except that a full queue does not turn the wait into a
     /// spin: it is looked at a thousand times a second.
     pub fn receive(&mut self, socket: &ProbeSocket, deadline_ns: i64) -> io::Result<usize> {
-        /// A session's receiver follows a step of the wall clock within this time.
-        const CROSS_EVERY_NS: i64 = 1_000_000_000;
         if clock::now_ns() - self.crossed_ns > CROSS_EVERY_NS {
             self.steps();
         }

@@ -76,12 +76,12 @@ pub fn record(options: &RecordingOptions, stop: &AtomicBool) -> io::Result<Rows>
         (sent, joined(receiving.join()), relaying.map(|relaying| joined(relaying.join())).transpose())
     });
     let (sent, came) = (sent?, came?);
-    rows.windows = sent.windows;
-    rows.sender_stalls = sent.stalls;
     rows.receiver_stalls = held?;
+    rows.clock_steps = sent.stepped.len();
     rows.packets = sent
         .packets
         .iter()
+        .filter(|row| sent.is_comparable(row))
         .filter_map(|row| {
             let index = usize::try_from(row.seq).ok()?;
             let (seen_ns, read_ns) = (*came.get(index)?)?;
@@ -97,6 +97,8 @@ pub fn record(options: &RecordingOptions, stop: &AtomicBool) -> io::Result<Rows>
             })
         })
         .collect();
+    rows.windows = sent.windows;
+    rows.sender_stalls = sent.stalls;
     Ok(rows)
 }
 

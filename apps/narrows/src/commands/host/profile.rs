@@ -70,7 +70,7 @@ pub(super) fn run(args: &HostArgs, file: &Path, stop: &Arc<AtomicBool>, progress
     let seconds = (seconds * 10.0).round() / 10.0;
     let about = About {
         name,
-        about: about(options.both_ends, busy_share),
+        about: about(options.both_ends, busy_share, rows.clock_steps),
         recorded: Recorded { at, seconds, over, machine, busy_share },
         virtual_interface: options.both_ends || interface.as_ref().is_none_or(|interface| interface.is_virtual),
     };
@@ -112,12 +112,15 @@ fn machine(inventory: &Inventory) -> String {
     )
 }
 
-fn about(both_ends: bool, busy_share: Option<f64>) -> String {
-    let what = if both_ends { "both ends and the path on one machine" } else { "one host" };
-    match busy_share {
-        Some(share) => format!("{what}, while other programs took {:.0} % of the processors", share * 100.0),
-        None => what.to_owned(),
+fn about(both_ends: bool, busy_share: Option<f64>, clock_steps: usize) -> String {
+    let mut about = if both_ends { "both ends and the path on one machine" } else { "one host" }.to_owned();
+    if let Some(share) = busy_share {
+        let _ = write!(about, ", while other programs took {:.0} % of the processors", share * 100.0);
     }
+    if clock_steps > 0 {
+        let _ = write!(about, "; the wall clock was stepped {clock_steps} times, and packets near a step are left out");
+    }
+    about
 }
 
 /// Packets that the server sends here, as stamps of this host see them: each train's fastest packet
