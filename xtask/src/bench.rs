@@ -4,6 +4,7 @@
 mod agents;
 mod capture;
 mod captures;
+mod demos;
 mod fleet;
 mod host_pair;
 mod links;
@@ -71,15 +72,21 @@ const ALL: [Comparison; 8] = [
 type Own = fn(&[String]) -> Result<bool>;
 
 /// What compares with nothing, and has a page or files of its own.
-const OWN: [(&str, Own); 5] =
-    [("watch", watch::run), ("fleet", fleet::run), ("agents", agents::run), ("matrix", matrix::run), ("ns3", ns3::run)];
+const OWN: [(&str, Own); 6] = [
+    ("watch", watch::run),
+    ("fleet", fleet::run),
+    ("agents", agents::run),
+    ("matrix", matrix::run),
+    ("demos", demos::run),
+    ("ns3", ns3::run),
+];
 
 /// `[throughput|pacing|udp|tcp|traffic|sim|links|captures]`, `--rounds N` (default 3, and no less),
 /// `--seconds N` (default 5), `--short` (less of `throughput`: two minutes), `--write FILE` (of one
 /// comparison alone: its section of the page).
 ///
-/// `watch`, `fleet`, `agents` and `matrix` compare with nothing and have pages of their own.
-/// `ns3` makes the files anew against which a test of the simulator compares.
+/// `watch`, `fleet`, `agents`, `matrix` and `demos` compare with nothing and have pages of their
+/// own. `ns3` makes the files anew against which a test of the simulator compares.
 pub(crate) fn run(args: &[String]) -> Result<bool> {
     if let Some((first, rest)) = args.split_first()
         && let Some((_, own)) = OWN.iter().find(|(name, _)| first == name)
