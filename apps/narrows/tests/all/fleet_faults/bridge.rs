@@ -95,6 +95,18 @@ impl Bridge {
         ip(&format!("-n {} link set port{host} {state}", self.bridge));
     }
 
+    /// What these two hosts send each other goes through that one, as through a router.
+    pub(crate) fn route_through(&self, router: usize, (one, other): (usize, usize)) {
+        let forward = "cd /proc/sys/net/ipv4; echo 1 > ip_forward
+            for one in all eth0; do echo 0 > conf/$one/send_redirects; done";
+        let mut shell = Command::new("sh");
+        let ended = self.place(router).run(shell.args(["-ec", forward])).output().expect("there is `sh`");
+        assert!(ended.status.success(), "{ended:?}");
+        for (from, to) in [(one, other), (other, one)] {
+            ip(&format!("-n {} route replace {}/32 via {}", self.hosts[from], address(to), address(router)));
+        }
+    }
+
     /// What reaches a host comes at this rate.
     pub(crate) fn shape(&self, host: usize, rate: &str) {
         tc(&self.bridge, &format!("qdisc replace dev port{host} root tbf rate {rate} burst 15kb latency 2000ms"));
