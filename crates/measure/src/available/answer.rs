@@ -194,24 +194,20 @@ impl RunAccount {
             Some(Queue::HasRoom) | None => estimate,
         };
         match estimate.filter(|estimate| !self.is_of_full_bucket(estimate)).or_else(|| self.of_bucket()) {
-            Some(estimate) if self.excludes_nothing(&estimate) => self.inconclusive(Reason::NotConverged),
+            // At least nothing is no result.
+            Some(estimate)
+                if estimate
+                    .rate()
+                    .is_some_and(|rate| rate.verdict == BoundKind::LowerBound && rate.low == BitRate::ZERO) =>
+            {
+                self.inconclusive(Reason::NotConverged)
+            }
             Some(estimate) => self.account(estimate, ending, verdict.busy).into(),
             None => self.inconclusive(match (ending, pooled) {
                 (Ending::Flawed(reason) | Ending::Stopped(reason), None) => reason.clone(),
                 _ => Reason::NotConverged,
             }),
         }
-    }
-
-    /// At least nothing is no result, nor is what lies between nothing and all that the path
-    /// carries.
-    pub(super) fn excludes_nothing(&self, estimate: &Estimate) -> bool {
-        let all = self.scale().map_or(f64::INFINITY, |scale| scale.min(self.carries().unwrap_or(scale)));
-        estimate.rate().is_some_and(|rate| match rate.verdict {
-            BoundKind::LowerBound => rate.low == BitRate::ZERO,
-            BoundKind::Estimated => rate.low == BitRate::ZERO && rate.high.as_f64() >= all,
-            _ => false,
-        })
     }
 
     pub(super) fn too_much_loss(&self) -> Reason {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use narrows_units::{BitRate, Metric, Stamp};
+use narrows_units::{BitRate, Stamp};
 
 use super::Slope as SlopeMethod;
 use super::answer::{Ending, RunAccount, TurningPointVerdict};
@@ -14,7 +14,7 @@ use narrows_probe::outcome::{BoundKind, Limit};
 use narrows_probe::probes::{Arrival, Fate, PacingCheck, Probe, Train, TrainId, TrainReport};
 use narrows_probe::registry::{Method, RawParams};
 use narrows_probe::testing::closed_form_world::{Bucket, ClosedFormWorld, Cross, Hop};
-use narrows_probe::{Caveat, Confidence, Estimate, Event, Outcome, PathFacts, Reason, StampSource, Step, World};
+use narrows_probe::{Caveat, Confidence, Event, Outcome, PathFacts, Reason, StampSource, Step, World};
 
 const C: f64 = 100e6;
 const A: f64 = 60e6;
@@ -484,16 +484,4 @@ fn parameters_out_of_range_are_refused() {
     ] {
         refused(name, value);
     }
-}
-
-#[test]
-fn an_interval_of_all_that_the_path_carries_is_no_result() {
-    let account = RunAccount { trains: vec![read(&through_fluid(&at_rate(200, 150e6)))], ..RunAccount::default() };
-    let all = account.scale().unwrap();
-    let says_nothing = |low: f64, high: f64| {
-        let rate = |bps| BitRate::from_bps_f64(bps).unwrap();
-        account.excludes_nothing(&Estimate::ip_rate(Metric::AvailableIpCapacity, rate(low), rate(low), rate(high)))
-    };
-    assert!(says_nothing(0.0, 1.01 * all) && says_nothing(0.0, 3.0 * all));
-    assert!(!says_nothing(1e6, 3.0 * all) && !says_nothing(0.0, 0.9 * all));
 }
