@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::common::{Running, TIMEOUT};
 use crate::fleet_faults::bridge::{Bridge, address};
-use crate::fleet_faults::fleet::{AGENTS, BUS, Fleet, RECORD, answered, within};
+use crate::fleet_faults::fleet::{AGENTS, BUS, Fleet, RECORD, within};
 
 /// Servers; the first one has the queue.
 const SERVERS: [usize; 2] = [3, 4];
@@ -52,25 +52,33 @@ fn paths_that_wait_in_one_queue_are_told_from_one_that_does_not() {
     drop(cross);
 }
 
-/// Two paths share their last link, and nothing else that was measured crosses it: their values
-/// suspect it, and only their delays can say more. The link is that of the third agent, behind a
-/// router; its queue is filled from the host that would have the record.
+/// Two paths have one value, and more than one link may be why; delays say which of them wait in
+/// one queue. That is the queue towards the third agent, behind a router, which a host fills that
+/// has no other part.
 #[test]
 #[ignore = "judge: needs namespaces, root, tc"]
 fn a_fleet_that_suspects_a_link_groups_its_paths_by_their_delays() {
     let fleet = Fleet::apart(3, false);
+    // Else the mesh has values that suspect other links first.
+    fleet.apply("[groups]\nall = [\"h*\"]\n[[test]]\npairs = \"all of all\"\nrun = \"rtt\"\nevery = \"1 h\"\n");
     let net = fleet.net.as_ref().expect("each part is apart");
     for source in [0, 1] {
         net.route_through(BUS, (AGENTS + source, AGENTS + 2));
     }
-    within("six cells", TIMEOUT, || fleet.status().as_ref().and_then(answered) == Some(6));
+    let online = |status: Value| {
+        let agents = status["agents"].as_array().cloned().unwrap_or_default();
+        agents.iter().filter(|agent| agent["state"] == "online").count()
+    };
+    within("three agents", TIMEOUT, || fleet.status().map(online) == Some(3));
     for source in [0, 1] {
         fleet.carry_out(source, 2, "available");
     }
-    let mut server = net.start(AGENTS + 2, &["serve", "--port", "8700"]);
+    let mut server = net.start(AGENTS + 2, &["serve", "--port", "8700", "--max-duration", "300"]);
     server.wait_for("listening");
     let there = address(AGENTS + 2);
-    let cross = net.start(RECORD, &["throughput", &there, "--port", "8700", "-P", "4", "-t", "300", "--json"]);
+    // BBR would leave the queue empty for most of the time.
+    let fill = ["throughput", &there, "--port", "8700", "-P", "4", "-C", "cubic", "-t", "300", "--json"];
+    let cross = net.start(RECORD, &fill);
     // Of the hub: a look within 30 s, a lead of 45 s, streams of 18 s; or later, if a load of the
     // timetable is in the way.
     let mut said = String::new();
@@ -80,6 +88,13 @@ fn a_fleet_that_suspects_a_link_groups_its_paths_by_their_delays() {
         !said.is_empty()
     });
     println!("{said}, {:.0} s after the last value", after.as_secs_f64());
-    assert!(["h0 to h2, h1 to h2: together", "h1 to h2, h0 to h2: together"].contains(&said.as_str()), "{said}");
+    // Whichever link it suspects, a path waits if it leads to the third agent.
+    let (paths, verdict) = said.split_once(": ").expect("paths, and what they are");
+    let expected = match paths.split(", ").filter(|path| path.ends_with(" to h2")).count() {
+        0 => "no_queue",
+        1 => "apart",
+        _ => "together",
+    };
+    assert_eq!(verdict, expected, "{paths}");
     drop(cross);
 }

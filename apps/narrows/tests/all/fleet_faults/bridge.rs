@@ -95,16 +95,15 @@ impl Bridge {
         ip(&format!("-n {} link set port{host} {state}", self.bridge));
     }
 
-    /// What these two hosts send each other goes through that one, as through a router.
-    pub(crate) fn route_through(&self, router: usize, (one, other): (usize, usize)) {
+    /// What one host sends another goes through that one, as through a router; what comes back does
+    /// not.
+    pub(crate) fn route_through(&self, router: usize, (from, to): (usize, usize)) {
         let forward = "cd /proc/sys/net/ipv4; echo 1 > ip_forward
             for one in all eth0; do echo 0 > conf/$one/send_redirects; done";
         let mut shell = Command::new("sh");
         let ended = self.place(router).run(shell.args(["-ec", forward])).output().expect("there is `sh`");
         assert!(ended.status.success(), "{ended:?}");
-        for (from, to) in [(one, other), (other, one)] {
-            ip(&format!("-n {} route replace {}/32 via {}", self.hosts[from], address(to), address(router)));
-        }
+        ip(&format!("-n {} route replace {}/32 via {}", self.hosts[from], address(to), address(router)));
     }
 
     /// What reaches a host comes at this rate.
