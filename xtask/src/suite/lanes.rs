@@ -19,6 +19,10 @@ const LONGEST: [&str; 4] = ["watch_faults", "watch_hosts", "from_here_lab", "hos
 /// Modules that wait for minutes and whose tests share nothing: each may have a lane.
 const SPLIT: [&str; 1] = ["watch_faults"];
 
+/// Modules that look at what a killed lab left, which any lab that begins elsewhere removes: they
+/// run when all others have ended.
+const ALONE: [&str; 1] = ["lab_command"];
+
 /// A module's tests, by path, in a program.
 type Module<'a> = (&'a Program, Vec<String>);
 
@@ -29,10 +33,11 @@ pub(super) fn run(programs: &[Program], names: &[&str]) -> Result<(bool, String)
     for program in programs {
         waiting.extend(modules(&program.listed()?, names).into_iter().map(|paths| (program, paths)));
     }
-    waiting.sort_by_key(|(_, paths)| !is_long(paths));
+    waiting.sort_by_key(|(_, paths)| !is_of(&LONGEST, paths));
+    let mut alone = waiting.extract_if(.., |(_, paths)| is_of(&ALONE, paths)).collect::<Vec<_>>().into_iter();
     let waiting = Mutex::new(waiting.into_iter());
     let next = || waiting.lock().unwrap_or_else(PoisonError::into_inner).next();
-    std::thread::scope(|scope| {
+    let (mut fine, mut output) = std::thread::scope(|scope| {
         let lanes: Vec<_> = (0..LANES).map(|_| scope.spawn(|| lane(next))).collect();
         let (mut fine, mut output) = (true, String::new());
         for lane in lanes {
@@ -40,17 +45,21 @@ pub(super) fn run(programs: &[Program], names: &[&str]) -> Result<(bool, String)
             fine &= well;
             output.push_str(&said);
         }
-        Ok((fine, output))
-    })
+        anyhow::Ok((fine, output))
+    })?;
+    let (well, said) = lane(|| alone.next())?;
+    fine &= well;
+    output.push_str(&said);
+    Ok((fine, output))
 }
 
-/// Whether these are one of [`LONGEST`].
-fn is_long(paths: &[String]) -> bool {
-    paths.first().and_then(|path| path.split("::").next()).is_some_and(|module| LONGEST.contains(&module))
+/// Whether their module is one of these.
+fn is_of(modules: &[&str], paths: &[String]) -> bool {
+    paths.first().and_then(|path| path.split("::").next()).is_some_and(|module| modules.contains(&module))
 }
 
 /// Takes one module after the other.
-fn lane<'a>(next: impl Fn() -> Option<Module<'a>>) -> Result<(bool, String)> {
+fn lane<'a>(mut next: impl FnMut() -> Option<Module<'a>>) -> Result<(bool, String)> {
     let (mut fine, mut output) = (true, String::new());
     while let Some((program, paths)) = next() {
         let paths: Vec<&str> = paths.iter().map(String::as_str).collect();
