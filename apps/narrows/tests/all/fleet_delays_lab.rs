@@ -7,9 +7,10 @@ use narrows_fleet::sharing::rfc8382::{Groups, Summary, group};
 use narrows_fleet::sharing::{DELAY_SERIES, NOISE_NS, STREAM, delay_summary};
 use serde_json::Value;
 
-use crate::common::{Running, TIMEOUT};
+use crate::common::Running;
 use crate::fleet_faults::bridge::{Bridge, address};
 use crate::fleet_faults::fleet::{AGENTS, BUS, Fleet, RECORD, within};
+use crate::fleet_faults::ready;
 
 /// Servers; the first one has the queue.
 const SERVERS: [usize; 2] = [3, 4];
@@ -59,17 +60,11 @@ fn paths_that_wait_in_one_queue_are_told_from_one_that_does_not() {
 #[ignore = "judge: needs namespaces, root, tc"]
 fn a_fleet_that_suspects_a_link_groups_its_paths_by_their_delays() {
     let fleet = Fleet::apart(3, false);
-    // Else the mesh has values that suspect other links first.
-    fleet.apply("[groups]\nall = [\"h*\"]\n[[test]]\npairs = \"all of all\"\nrun = \"rtt\"\nevery = \"1 h\"\n");
     let net = fleet.net.as_ref().expect("each part is apart");
     for source in [0, 1] {
         net.route_through(BUS, (AGENTS + source, AGENTS + 2));
     }
-    let online = |status: Value| {
-        let agents = status["agents"].as_array().cloned().unwrap_or_default();
-        agents.iter().filter(|agent| agent["state"] == "online").count()
-    };
-    within("three agents", TIMEOUT, || fleet.status().map(online) == Some(3));
+    ready(&fleet, 3);
     for source in [0, 1] {
         fleet.carry_out(source, 2, "available");
     }

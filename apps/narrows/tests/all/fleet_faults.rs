@@ -35,10 +35,7 @@ pub(crate) fn busy(commands: usize) -> String {
 /// Until all agents are there, and go by a plan.
 pub(crate) fn ready(fleet: &Fleet, agents: usize) {
     within("all agents", Duration::from_secs(180), || {
-        let status = fleet.status().unwrap_or_default();
-        let rows = status["agents"].as_array().cloned().unwrap_or_default();
-        rows.iter().filter(|row| row["state"] == "online").count() == agents
-            && (0..agents).all(|agent| fleet.own(agent)["plan_serial"].as_u64() > Some(0))
+        fleet.online() == agents && (0..agents).all(|agent| fleet.own(agent)["plan_serial"].as_u64() > Some(0))
     });
 }
 

@@ -41,11 +41,7 @@ fn a_fleet_moves_to_nats_and_postgresql_and_nobody_joins_again() {
             file.contains(&bus) && fleet.own(agent)["spool_runs"] == 0
         })
     });
-    within("all are there", TIMEOUT, || {
-        let status = fleet.status().unwrap_or_default();
-        let agents = status["agents"].as_array().cloned().unwrap_or_default();
-        agents.iter().filter(|agent| agent["state"] == "online").count() == 3
-    });
+    within("all are there", TIMEOUT, || fleet.online() == 3);
     assert_eq!(joined(&fleet), before, "who joined when");
     within("what was measured is there", TIMEOUT, || cells(&fleet) == Some(6));
     let stored = |fleet: &Fleet| -> u64 {
@@ -62,12 +58,7 @@ fn a_fleet_moves_to_nats_and_postgresql_and_nobody_joins_again() {
 #[ignore = "lab: needs nats-server"]
 fn agents_follow_the_bus_and_nobody_joins_again() {
     let mut fleet = Fleet::embedded(2);
-    let connected = |fleet: &Fleet, count| {
-        let status = fleet.status().unwrap_or_default();
-        let online = |agent: &&serde_json::Value| agent["state"] == "online";
-        status["agents"].as_array().into_iter().flatten().filter(online).count() == count
-    };
-    within("both are there", TIMEOUT, || connected(&fleet, 2));
+    within("both are there", TIMEOUT, || fleet.online() == 2);
     // One of them is not there when the bus moves, nor when the hub comes back.
     fleet.agents[1].end();
     let port = free_port();
@@ -89,7 +80,7 @@ fn agents_follow_the_bus_and_nobody_joins_again() {
     let second = within("so does the one that was away", TIMEOUT, || on_nats(&fleet, 1));
     println!("on the new bus after {:.1} s and {:.1} s", first.as_secs_f64(), second.as_secs_f64());
     // Orders, plans and results go by the new bus.
-    within("both are there again", TIMEOUT, || connected(&fleet, 2));
+    within("both are there again", TIMEOUT, || fleet.online() == 2);
     let spools = |fleet: &Fleet| (0..2).all(|agent| fleet.own(agent)["spool_runs"] == 0);
     within("their spools are empty", TIMEOUT, || spools(&fleet));
     let listens = |agent: usize| std::net::TcpStream::connect(format!("127.0.0.1:{}", fleet.port(agent))).is_ok();

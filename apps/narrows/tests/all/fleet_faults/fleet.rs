@@ -234,6 +234,13 @@ impl Fleet {
         (ended.status.code() == Some(0)).then(|| ended.json())
     }
 
+    /// How many agents the hub hears.
+    pub(crate) fn online(&self) -> usize {
+        let status = self.status().unwrap_or_default();
+        let agents = status["agents"].as_array().cloned().unwrap_or_default();
+        agents.iter().filter(|agent| agent["state"] == "online").count()
+    }
+
     /// A command for the hub, with its state directory.
     pub(crate) fn ask(&self, words: &[&str]) -> ProgramResult {
         there(&self.place(HUB), &[words, &["--state", text(&self.path("hub"))]].concat())
