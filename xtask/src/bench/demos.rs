@@ -92,10 +92,16 @@ impl Answers {
         self
     }
 
+    /// The middle half of the values.
+    fn half(&self) -> Option<(f64, f64)> {
+        let quantile = |share| narrows_stat::quantile(&self.values, share);
+        quantile(0.25).zip(quantile(0.75))
+    }
+
     /// Width of the middle half of the values; `None` of fewer than four.
     fn spread(&self) -> Option<f64> {
-        let quantile = |share| narrows_stat::quantile(&self.values, share);
-        (self.values.len() >= 4).then(|| Some(quantile(0.75)? - quantile(0.25)?)).flatten()
+        let half = self.half().filter(|_| self.values.len() >= 4);
+        half.map(|(low, high)| high - low)
     }
 
     /// Share of bare bounds, per cent.
@@ -198,8 +204,7 @@ fn table(all: &[Said]) -> String {
     let first = all.first().and_then(|said| said.available.spread());
     for Said { hosts, capacity, available } in all {
         let counts = |all: &Answers| format!("{}, {}, {}", all.values.len(), all.bounds, all.none);
-        let quantile = |share| narrows_stat::quantile(&available.values, share);
-        let half = quantile(0.25).zip(quantile(0.75)).map(|(low, high)| format!("{low:.0} to {high:.0}"));
+        let half = available.half().map(|(low, high)| format!("{low:.0} to {high:.0}"));
         let against = available.spread().zip(first).map(|(spread, first)| format!("{:.2}", spread / first));
         let dash = || "–".to_owned();
         let _ = writeln!(

@@ -37,20 +37,13 @@ pub(super) fn run(programs: &[Program], names: &[&str]) -> Result<(bool, String)
     let mut alone = waiting.extract_if(.., |(_, paths)| is_of(&ALONE, paths)).collect::<Vec<_>>().into_iter();
     let waiting = Mutex::new(waiting.into_iter());
     let next = || waiting.lock().unwrap_or_else(PoisonError::into_inner).next();
-    let (mut fine, mut output) = std::thread::scope(|scope| {
+    let mut ended = std::thread::scope(|scope| {
         let lanes: Vec<_> = (0..LANES).map(|_| scope.spawn(|| lane(next))).collect();
-        let (mut fine, mut output) = (true, String::new());
-        for lane in lanes {
-            let (well, said) = lane.join().map_err(|_| anyhow!("a lane of tests has no end"))??;
-            fine &= well;
-            output.push_str(&said);
-        }
-        anyhow::Ok((fine, output))
+        let ended = lanes.into_iter().map(|lane| lane.join().map_err(|_| anyhow!("a lane of tests has no end"))?);
+        ended.collect::<Result<Vec<_>>>()
     })?;
-    let (well, said) = lane(|| alone.next())?;
-    fine &= well;
-    output.push_str(&said);
-    Ok((fine, output))
+    ended.push(lane(|| alone.next())?);
+    Ok((ended.iter().all(|(fine, _)| *fine), ended.into_iter().map(|(_, said)| said).collect()))
 }
 
 /// Whether their module is one of these.
