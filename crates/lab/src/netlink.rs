@@ -52,6 +52,19 @@ impl Netlink {
         self.ask(RTM_DELLINK, 0, &link.octets())
     }
 
+    /// Whether an interface of this number sends what it is given. Setting both ends of a cable up
+    /// is not enough: until the kernel's own thread has seen the carrier, the device has a queue
+    /// that drops everything and says nothing.
+    pub(crate) fn sends(&self, number: u32) -> io::Result<bool> {
+        let answer = self.exchange(RTM_GETLINK, 0, &Link::numbered(number).octets())?;
+        if kind_of(&answer) != Some(RTM_NEWLINK) {
+            said(&answer)?;
+        }
+        let state = attributes::value(answer.get(HEAD + IFINFO..).unwrap_or_default(), IFLA_OPERSTATE);
+        // Devices that nothing is plugged into have no state of their own.
+        Ok(matches!(state, Some([IF_OPER_UNKNOWN | IF_OPER_UP, ..])))
+    }
+
     /// Gives an interface an address in a network of this length.
     pub(crate) fn add_address(&self, interface: u32, address: IpAddr, length: u8) -> io::Result<()> {
         // struct ifaddrmsg: family, length, flags, scope; then the interface's number.
@@ -85,20 +98,26 @@ impl Netlink {
         self.ask(RTM_NEWROUTE, NEW, &route.octets())
     }
 
-    /// Sends a request and reads what the kernel says to it.
+    /// Sends a request and reads whether the kernel did it.
     fn ask(&self, kind: u16, flags: u16, message: &[u8]) -> io::Result<()> {
+        said(&self.exchange(kind, NLM_F_ACK | flags, message)?)
+    }
+
+    /// Sends a request and reads the first thing that the kernel says to it.
+    fn exchange(&self, kind: u16, flags: u16, message: &[u8]) -> io::Result<Vec<u8>> {
         // struct nlmsghdr: length, kind, flags, sequence number, port.
         let length = u32::try_from(HEAD + message.len()).map_err(io::Error::other)?;
         let mut request = length.to_ne_bytes().to_vec();
         request.extend(kind.to_ne_bytes());
-        request.extend((NLM_F_REQUEST | NLM_F_ACK | flags).to_ne_bytes());
+        request.extend((NLM_F_REQUEST | flags).to_ne_bytes());
         request.extend([0; 8]);
         request.extend(message);
         let socket = self.socket.as_raw_fd();
         socket::send(socket, &request, MsgFlags::empty())?;
-        let mut answer = [0; 4096];
+        let mut answer = vec![0; ANSWER];
         let octets = socket::recv(socket, &mut answer, MsgFlags::empty())?;
-        said(&answer[..octets])
+        answer.truncate(octets);
+        Ok(answer)
     }
 }
 
@@ -127,13 +146,17 @@ impl HostRoute {
 
 /// What an answer says: the kernel's error number, below zero, or zero.
 fn said(answer: &[u8]) -> io::Result<()> {
-    let kind = answer.get(4..6).and_then(|kind| kind.try_into().ok()).map(u16::from_ne_bytes);
     let error = answer.get(HEAD..HEAD + 4).and_then(|error| error.try_into().ok()).map(i32::from_ne_bytes);
-    match (kind, error) {
+    match (kind_of(answer), error) {
         (Some(NLMSG_ERROR), Some(0)) => Ok(()),
         (Some(NLMSG_ERROR), Some(error)) => Err(io::Error::from_raw_os_error(error.saturating_neg())),
         _ => Err(io::Error::other("the kernel's answer is no acknowledgement")),
     }
+}
+
+/// The kind of an answer.
+fn kind_of(answer: &[u8]) -> Option<u16> {
+    answer.get(4..6).and_then(|kind| kind.try_into().ok()).map(u16::from_ne_bytes)
 }
 
 const fn family(address: IpAddr) -> u8 {
@@ -144,7 +167,12 @@ const fn family(address: IpAddr) -> u8 {
 }
 
 const HEAD: usize = 16;
-// Numbers of linux/netlink.h, linux/rtnetlink.h, linux/if_addr.h and linux/neighbour.h.
+/// struct ifinfomsg.
+const IFINFO: usize = 16;
+/// Room for an answer: an interface with all its counters takes 2 kB.
+const ANSWER: usize = 16_384;
+// Numbers of linux/netlink.h, linux/rtnetlink.h, linux/if_addr.h, linux/if_link.h, linux/if.h and
+// linux/neighbour.h.
 const NLM_F_REQUEST: u16 = 0x1;
 const NLM_F_ACK: u16 = 0x4;
 /// Create, and only what is not there yet.
@@ -152,6 +180,7 @@ const NEW: u16 = 0x400 | 0x200;
 const NLMSG_ERROR: u16 = 2;
 const RTM_NEWLINK: u16 = 16;
 const RTM_DELLINK: u16 = 17;
+const RTM_GETLINK: u16 = 18;
 const RTM_NEWADDR: u16 = 20;
 const RTM_NEWROUTE: u16 = 24;
 const RTM_NEWNEIGH: u16 = 28;
@@ -163,6 +192,9 @@ const IFA_BROADCAST: u16 = 4;
 const NUD_PERMANENT: u16 = 0x80;
 const NDA_DST: u16 = 1;
 const NDA_LLADDR: u16 = 2;
+const IFLA_OPERSTATE: u16 = 16;
+const IF_OPER_UNKNOWN: u8 = 0;
+const IF_OPER_UP: u8 = 6;
 const RTA_DST: u16 = 1;
 const RTA_OIF: u16 = 4;
 const RTA_GATEWAY: u16 = 5;
@@ -211,5 +243,7 @@ mod tests {
         let errno = answer.unwrap_err().raw_os_error();
         assert!(errno == Some(nix::libc::ENODEV) || errno == Some(nix::libc::EPERM), "{errno:?}");
         assert!(said(&[0; 3]).is_err() && said(&[0; 20]).is_err());
+        let answer = Netlink::open().unwrap().sends(i32::MAX.unsigned_abs());
+        assert_eq!(answer.unwrap_err().raw_os_error(), Some(nix::libc::ENODEV));
     }
 }

@@ -120,6 +120,9 @@ impl Lab {
         for (node, device, shaper) in &shapers {
             shaper::apply(&nodes[*node], device, shaper)?;
         }
+        for (index, node) in nodes.iter().enumerate() {
+            wiring::wait_until_devices_send(&layout, index, node)?;
+        }
         let description = build::describe(scenario, seed, &layout, &nodes, &claim);
         let mut lab = Self { engine, nodes, layout, scenario: scenario.clone(), description, began: now(), claim };
         // Each hop alone, and so before the path's clock starts: schedules and traffic should not

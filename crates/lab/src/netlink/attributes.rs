@@ -40,6 +40,20 @@ impl Attributes {
     }
 }
 
+/// The value of the first attribute of this kind; `None` if there is none, or where a length goes
+/// beyond the message.
+pub(super) fn value(mut message: &[u8], wanted: u16) -> Option<&[u8]> {
+    while let Some((head, _)) = message.split_first_chunk::<HEAD>() {
+        let length = usize::from(u16::from_ne_bytes([head[0], head[1]]));
+        let value = message.get(HEAD..length)?;
+        if u16::from_ne_bytes([head[2], head[3]]) == wanted {
+            return Some(value);
+        }
+        message = message.get(length.next_multiple_of(ALIGNED)..)?;
+    }
+    None
+}
+
 const HEAD: usize = 4;
 const ALIGNED: usize = 4;
 
@@ -56,5 +70,10 @@ mod tests {
         assert_eq!(octets[..4], [9; 4]);
         assert_eq!(octets[4..12], [&7_u16.to_ne_bytes()[..], &3_u16.to_ne_bytes(), b"lo\0\0"].concat());
         assert_eq!(octets.len(), 20);
+        assert_eq!(value(&octets[4..], 3), Some(&b"lo\0"[..]));
+        assert_eq!(value(&octets[4..], 13), Some(&[1, 0, 0, 0][..]));
+        assert_eq!(value(&octets[4..], 7), None);
+        assert_eq!(value(&octets[4..14], 13), None, "cut short");
+        assert_eq!(value(&[0; 8], 13), None, "no length");
     }
 }

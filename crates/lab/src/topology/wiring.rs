@@ -3,6 +3,7 @@
 use std::io;
 use std::os::fd::AsRawFd;
 
+use narrows_net::clock;
 use nix::net::if_::if_nametoindex;
 
 use super::kind::NodeKind;
@@ -16,6 +17,10 @@ const BRIDGE: &str = "bridge0";
 /// Packets that a virtual cable's device keeps: none beyond the shaper's own queue, which is the
 /// scenario's. A device without a qdisc has no queue anyhow.
 const VETH_QUEUE_PACKETS: u32 = 1_000;
+/// How long a device is waited for: the kernel's thread that sees carriers may be kept off a busy
+/// processor, and looks once a second at some of them.
+const LONGEST_WAIT_NS: i64 = 10_000_000_000;
+const LOOK_EVERY_NS: i64 = 1_000_000;
 
 /// Lays a virtual cable: a device in each of two nodes, with or without what a kernel usually
 /// leaves to a device.
@@ -49,6 +54,26 @@ pub(crate) fn set_up(layout: &Layout, index: usize, node: &Node) -> Result<(), L
         node.run(|| host(layout, index))?
     };
     done.map_err(|source| LabError::kernel(doing(), source))
+}
+
+/// Waits until each device of a node sends what it is given.
+pub(crate) fn wait_until_devices_send(layout: &Layout, index: usize, node: &Node) -> Result<(), LabError> {
+    let doing = |device: &str| format!("waiting for the device {device} of the {}", node.name());
+    for port in layout.ports(index) {
+        let waited = node.run(|| -> io::Result<()> {
+            let (netlink, number) = (Netlink::open()?, if_nametoindex(port.device.as_str())?);
+            let latest = clock::now_ns() + LONGEST_WAIT_NS;
+            while !netlink.sends(number)? {
+                if clock::now_ns() > latest {
+                    return Err(io::ErrorKind::TimedOut.into());
+                }
+                clock::sleep_until_ns(clock::now_ns() + LOOK_EVERY_NS);
+            }
+            Ok(())
+        })?;
+        waited.map_err(|source| LabError::kernel(doing(&port.device), source))?;
+    }
+    Ok(())
 }
 
 fn bridge(layout: &Layout, index: usize) -> io::Result<()> {

@@ -67,7 +67,7 @@ pub(crate) fn three_hops() -> Scenario {
 
 pub(crate) fn bound_in(host: &LabHost, ip: IpAddr, port: u16) -> UdpSocket {
     let socket = host.run(|| UdpSocket::bind((ip, port))).unwrap().unwrap();
-    socket.set_read_timeout(Some(Duration::from_secs(1))).unwrap();
+    socket.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
     socket
 }
 

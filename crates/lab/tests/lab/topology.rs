@@ -19,6 +19,9 @@ use nix::sys::time::TimeVal;
 
 use crate::bench::{MS, PORT, alone, echoed};
 
+/// Seconds for an answer that must come: a busy machine may hold a lab up for one.
+const LONG: i64 = 10;
+
 fn up(scenario: &Scenario) -> Lab {
     let options = LabOptions { uncalibrated: true, ..LabOptions::default() };
     Lab::up(scenario, options).unwrap()
@@ -49,19 +52,20 @@ fn ip(node: &Node, v6: bool) -> IpAddr {
 fn bound(node: &Node, v6: bool, port: u16) -> UdpSocket {
     let address = ip(node, v6);
     let socket = node.run(|| UdpSocket::bind((address, port))).unwrap().unwrap();
-    socket.set_read_timeout(Some(Duration::from_secs(1))).unwrap();
+    socket.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
     socket
 }
 
-fn icmp(node: &Node, v6: bool) -> OwnedFd {
+/// A socket for ICMP that waits this long for a message.
+fn icmp(node: &Node, v6: bool, seconds: i64) -> OwnedFd {
     let (family, protocol) =
         if v6 { (AddressFamily::Inet6, SockProtocol::IcmpV6) } else { (AddressFamily::Inet, SockProtocol::Icmp) };
     let icmp = node.run(|| socket(family, SockType::Raw, SockFlag::empty(), protocol)).unwrap().unwrap();
-    setsockopt(&icmp, sockopt::ReceiveTimeout, &TimeVal::new(1, 0)).unwrap();
+    setsockopt(&icmp, sockopt::ReceiveTimeout, &TimeVal::new(seconds, 0)).unwrap();
     icmp
 }
 
-/// Source, type, code and octets 4 to 7 of the next ICMP error; `None` if none comes for a second.
+/// Source, type, code and octets 4 to 7 of the next ICMP error; `None` if none comes in time.
 fn next_error(icmp: &OwnedFd, v6: bool) -> Option<(IpAddr, u8, u8, [u8; 4])> {
     let mut data = [0; 2_000];
     loop {
@@ -118,7 +122,7 @@ fn routers_are_seen_and_switches_are_not() {
     let names: Vec<&str> = lab.nodes().iter().map(Node::name).collect();
     assert_eq!(names, ["sender", "router1", "router2", "receiver", "switch1"]);
     for v6 in [false, true] {
-        let icmp = icmp(lab.sender(), v6);
+        let icmp = icmp(lab.sender(), v6, LONG);
         let client = bound(lab.sender(), v6, 0);
         let target = SocketAddr::new(ip(lab.receiver(), v6), PORT);
         for (hop_limit, router) in [(1, "router1"), (2, "router2")] {
@@ -157,13 +161,15 @@ fn a_smaller_mtu_is_reported_by_the_router_before_it() {
                 .hop(hop(1_000).link(link)),
         ));
         for v6 in [false, true] {
-            let icmp = icmp(lab.sender(), v6);
+            let icmp = icmp(lab.sender(), v6, LONG);
             let server = bound(lab.receiver(), v6, PORT);
             let client = bound(lab.sender(), v6, 0);
             let target = SocketAddr::new(ip(lab.receiver(), v6), PORT);
             let mut data = [0; 2_000];
             client.send_to(&[1; 1_452], target).unwrap();
-            let (from, kind, code, mtu) = next_error(&icmp, v6).unwrap();
+            let reported = next_error(&icmp, v6);
+            let (from, kind, code, mtu) =
+                reported.unwrap_or_else(|| panic!("no report by {link:?}, IPv6 {v6}: {:?}", lab.take_timing_report()));
             assert_eq!(from, ip(lab.node("router1").unwrap(), v6));
             assert_eq!((kind, code), if v6 { (2, 0) } else { (3, 4) });
             assert_eq!(mtu, [0, 0, 5, 120]);
@@ -178,7 +184,7 @@ fn a_smaller_mtu_is_reported_by_the_router_before_it() {
 /// How many of 40 probes, sent at once, the first router answers, and in how many seconds they went
 /// out.
 fn answers(lab: &Lab, v6: bool) -> (usize, f64) {
-    let icmp = icmp(lab.sender(), v6);
+    let icmp = icmp(lab.sender(), v6, 1);
     let client = bound(lab.sender(), v6, 0);
     set_hop_limit(&client, v6, 1);
     let begin = Instant::now();
@@ -410,7 +416,7 @@ fn real_flows_cross_their_hops_only() {
         for v6 in [false, true] {
             let least = round_trips(&flow.source, &flow.sink, v6, 100, 5).into_iter().min().unwrap();
             assert!(least >= 2 * delay && least < 2 * delay + 500 * MS, "{least:?}");
-            let icmp = icmp(&flow.source, v6);
+            let icmp = icmp(&flow.source, v6, LONG);
             let client = bound(&flow.source, v6, 0);
             let target = SocketAddr::new(ip(&flow.sink, v6), PORT);
             set_hop_limit(&client, v6, nodes);
