@@ -6,6 +6,8 @@ mod register;
 mod sweep;
 mod world;
 
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
 use std::time::Duration;
 
 use narrows_fleet::lease::Timing;
@@ -103,14 +105,33 @@ fn without_faults_nothing_stops() {
 #[ignore = "soak: 10 000 years of agents"]
 fn ten_thousand_years() {
     let worlds = 10_000 / u64::from(5 * world::AGENTS) + 1;
-    let mut report = Report::default();
-    for seed in 0..worlds {
+    let five_years = |seed: u64| {
         // Every other world has a hub that frees keys of holders that are gone.
-        let faults = if seed % 2 == 0 { Faults::ALL } else { Faults::HUB };
+        let faults = if seed.is_multiple_of(2) { Faults::ALL } else { Faults::HUB };
         let mut world = World::new(1_000_000 + seed, Timing::default(), faults, Pace::TenMinutesAWeek);
         world.run_until(5 * 365 * 24 * 60 * MINUTE);
-        report.add(&world.finish());
-    }
+        world.finish()
+    };
+    let next = AtomicU64::new(0);
+    let take_worlds = || {
+        let mut report = Report::default();
+        loop {
+            let seed = next.fetch_add(1, Ordering::Relaxed);
+            if seed >= worlds {
+                return report;
+            }
+            report.add(&five_years(seed));
+            println!("world {seed} of {worlds}: {report:?} by this thread");
+        }
+    };
+    let mut report = Report::default();
+    thread::scope(|scope| {
+        let threads = thread::available_parallelism().map_or(1, usize::from);
+        let taken: Vec<_> = (0..threads).map(|_| scope.spawn(take_worlds)).collect();
+        for thread in taken {
+            report.add(&thread.join().expect("a world's panic is shown above"));
+        }
+    });
     println!("{} years of agents: {report:?}", worlds * u64::from(5 * world::AGENTS));
     assert_eq!((report.overlaps, report.contradictions), (0, 0), "{report:?}");
     // Else nothing was tried.

@@ -8,7 +8,7 @@ use narrows_fleet::lease::{Abandoned, Forgery, Inspector, KeyState, Proven};
 use narrows_units::Stamp;
 
 use super::super::register::{Answer, What};
-use super::{Happening, SECOND, World, keys};
+use super::{Happening, Pace, SECOND, WEEK, World, keys};
 
 /// The hub's clock is the true one.
 pub(super) fn hub_time(now: u64) -> Stamp<Boot> {
@@ -36,9 +36,12 @@ impl World {
         self.put(key, KeyState::Unproven);
     }
 
-    /// Ten times a second: soon enough, and at the same times in each run of a seed.
+    /// Ten times a second: soon enough, and at the same times in each run of a seed. Where agents
+    /// contend on Monday mornings only, it stops when whatever they wrote is long freed.
     pub(super) fn inspect(&mut self) {
-        self.schedule(SECOND / 10, Happening::Inspect);
+        let past_monday = self.now % WEEK;
+        let over = self.pace == Pace::TenMinutesAWeek && past_monday > 1_200 * SECOND;
+        self.schedule(if over { WEEK - past_monday } else { SECOND / 10 }, Happening::Inspect);
         if !self.bus.up {
             return;
         }
