@@ -38,6 +38,7 @@ struct Options {
 }
 
 /// What the runs of one kind of hosts said.
+#[derive(Default)]
 struct Said {
     hosts: String,
     capacity: Answers,
@@ -77,10 +78,26 @@ impl Drop for Busy {
     }
 }
 
+impl Said {
+    /// Counts the two answers of a document.
+    fn count(&mut self, document: &Value) {
+        let row = |metric: &str| -> &Value {
+            let rows = document["metrics"].as_array();
+            rows.and_then(|rows| rows.iter().find(|row| row["metric"] == metric)).unwrap_or(&Value::Null)
+        };
+        self.capacity.count(row("ip_capacity"));
+        self.available.count(row("available_ip_capacity"));
+    }
+
+    fn sorted(self) -> Self {
+        Self { capacity: self.capacity.sorted(), available: self.available.sorted(), ..self }
+    }
+}
+
 impl Answers {
-    /// Counts a row of a document or of a simulated run.
-    fn count(&mut self, row: &Value, value: &str) {
-        match (row["verdict"].as_str(), row[value].as_f64()) {
+    /// Counts a row of a document.
+    fn count(&mut self, row: &Value) {
+        match (row["verdict"].as_str(), row["value"].as_f64()) {
             (Some("estimated") | None, Some(bps)) => self.values.push(bps / 1e6),
             (_, Some(_)) => self.bounds += 1,
             (_, None) => self.none += 1,
@@ -156,39 +173,37 @@ fn options(args: &[String]) -> Result<Options> {
 
 /// Demos between namespaces, each with traffic of its own, none left out.
 fn real(program: &Path, runs: u32) -> Result<Said> {
-    let (mut capacity, mut available, mut invalid) = (Answers::default(), Answers::default(), 0);
+    let mut said = Said::default();
+    let mut invalid = 0;
     for seed in 1..=runs {
-        let mut demo = Command::new(program);
-        demo.args(["demo", "--real", "--quick", "--json", "--seed", &seed.to_string()]);
-        let document: Value = serde_json::from_str(&output(demo, LIMIT)?)?;
-        let row = |metric: &str| -> &Value {
-            let rows = document["metrics"].as_array();
-            rows.and_then(|rows| rows.iter().find(|row| row["metric"] == metric)).unwrap_or(&Value::Null)
-        };
-        capacity.count(row("ip_capacity"), "value");
-        available.count(row("available_ip_capacity"), "value");
+        let document = demo(program, &["--real"], seed)?;
+        said.count(&document);
         invalid += u32::from(document["timing"]["valid"] == false);
         say(&format!("{seed} of {runs}\n"));
     }
-    let hosts = format!("real; in {invalid} of {runs} runs the path kept no time");
-    Ok(Said { hosts, capacity: capacity.sorted(), available: available.sorted() })
+    said.hosts = format!("real; in {invalid} of {runs} runs the path kept no time");
+    Ok(said.sorted())
 }
 
+/// The same demos, between simulated hosts that play a profile.
 fn simulated(program: &Path, profile: &Path, runs: u32) -> Result<Said> {
-    let of = |method: &str| -> Result<Answers> {
-        let mut simulate = Command::new(program);
-        simulate.current_dir(root()).args(["simulate", SCENARIO, "-m", method, "--json", "--seed", "1"]);
-        simulate.args(["--runs", &runs.to_string(), "--hosts"]).arg(profile);
-        let document: Value = serde_json::from_str(&output(simulate, LIMIT)?)?;
-        let mut answers = Answers::default();
-        for run in document["runs"].as_array().context("simulate lists its runs")? {
-            answers.count(run, "value_bps");
-        }
-        Ok(answers.sorted())
-    };
     let (name, recorded) = about(profile)?;
-    let hosts = format!("simulated, {runs} runs, {name}: {recorded}");
-    Ok(Said { hosts, capacity: of("capacity")?, available: of("available")? })
+    let path = root().join("target/tmp/demo-between-profiles.toml");
+    let path_alone = std::fs::read_to_string(root().join(SCENARIO))?;
+    std::fs::write(&path, format!("hosts = {:?}\n{path_alone}", profile.display().to_string()))?;
+    let mut said = Said::default();
+    for seed in 1..=runs {
+        said.count(&demo(program, &["--simulate", &path.display().to_string()], seed)?);
+    }
+    said.hosts = format!("simulated, {runs} runs, {name}: {recorded}");
+    Ok(said.sorted())
+}
+
+/// The document of one demo.
+fn demo(program: &Path, how: &[&str], seed: u32) -> Result<Value> {
+    let mut demo = Command::new(program);
+    demo.args(["demo", "--quick", "--json", "--seed", &seed.to_string()]).args(how);
+    Ok(serde_json::from_str(&output(demo, LIMIT)?)?)
 }
 
 /// Name of a profile, and what it says of itself.
@@ -227,7 +242,7 @@ fn text(made: &Provenance, table: &str) -> String {
          The command writes this whole page; change the text in `xtask/src/bench/demos.rs`.\n\n\
          The path of `narrows demo` ({SCENARIO}): 1 Gbit/s, 100 Mbit/s, and 200 Mbit/s beside 130 Mbit/s of Poisson traffic. First it\n\
          is between namespaces of this machine, where compilers (`--busy`) or nothing take the processors. Just before the first run\n\
-         a host profile is recorded for 30 s. Then the simulator plays that profile and the shipped one at both ends. *C* is the\n\
+         a host profile is recorded for 30 s. Then the same demo runs in the simulator (`demo --simulate`), where both hosts play that profile, and then the shipped one. *C* is the\n\
          capacity, *A* what is available. A profile is the machine if its row looks like the first: as many bare bounds, and a width\n\
          within a factor of 1.5.\n\n\
          {table}\nMeasured on and with:\n\n{}",
@@ -245,10 +260,10 @@ mod tests {
     #[test]
     fn answers_are_counted_by_what_they_claim() {
         let mut answers = Answers::default();
-        answers.count(&json!({"verdict": "estimated", "value": 97.5e6}), "value");
-        answers.count(&json!({"verdict": "lower_bound", "value": 33e6}), "value");
-        answers.count(&json!({"verdict": "inconclusive", "value": null}), "value");
-        answers.count(&Value::Null, "value");
+        answers.count(&json!({"verdict": "estimated", "value": 97.5e6}));
+        answers.count(&json!({"verdict": "lower_bound", "value": 33e6}));
+        answers.count(&json!({"verdict": "inconclusive", "value": null}));
+        answers.count(&Value::Null);
         assert_eq!(answers, Answers { values: vec![97.5], bounds: 1, none: 2 });
         assert!((answers.bare() - 25.0).abs() < 1e-9);
         assert_eq!(answers.spread(), None);
