@@ -72,10 +72,12 @@ const USUAL_CRYSTAL_PPM: [f64; 2] = [-20.0, 20.0];
 impl Rows {
     /// See [`StallProfile::threshold_ns`].
     pub const THRESHOLD_NS: i64 = THRESHOLD_NS;
-    /// A recording watches for stalls for so long at a time (ours: longer than nearly all stalls).
-    pub const WINDOW_NS: i64 = 400_000_000;
+    /// A recording sends and watches for stalls for so long at a time: as long as a train takes.
+    /// Ours, with the pause: a program that spins for longer has no processor time in hand when
+    /// others want the processor, and is stalled more than one that measures.
+    pub const WINDOW_NS: i64 = 20_000_000;
     /// And sleeps for so long between, as a program does that waits for answers.
-    pub const PAUSE_NS: i64 = 100_000_000;
+    pub const PAUSE_NS: i64 = 20_000_000;
     /// Trains begin so far apart, with a rest before each.
     pub const TRAIN_EVERY_NS: i64 = 10_000_000;
 

@@ -88,11 +88,24 @@ impl Background {
             return;
         }
         self.off = Some(cpu);
-        let mut others = self.allowed;
-        if others.unset(cpu).is_ok() && count(&others) > 0 {
-            let _ = sched_setaffinity(Pid::from_raw(0), &others);
-        }
+        leave(self.allowed, cpu);
     }
+}
+
+/// Keeps the calling thread to these CPUs but one, if any is left.
+fn leave(mut others: CpuSet, cpu: usize) -> bool {
+    others.unset(cpu).is_ok() && count(&others) > 0 && sched_setaffinity(Pid::from_raw(0), &others).is_ok()
+}
+
+/// Keeps the calling thread off a CPU, if it may run on another one; whether it is.
+pub fn stay_off(cpu: usize) -> bool {
+    sched_getaffinity(Pid::from_raw(0)).is_ok_and(|allowed| leave(allowed, cpu))
+}
+
+/// The CPU with the highest number on which the calling thread may run.
+pub fn last_allowed_cpu() -> Option<usize> {
+    let allowed = sched_getaffinity(Pid::from_raw(0)).ok()?;
+    (0..CpuSet::count()).rev().find(|&cpu| allowed.is_set(cpu).unwrap_or(false))
 }
 
 fn count(set: &CpuSet) -> usize {

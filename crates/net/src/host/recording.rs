@@ -2,8 +2,9 @@
 //!
 //! A spinning thread sends trains and watches for times in which it did not run. A receiver sleeps
 //! until packets come, as servers do. Where both ends and the path are to be on this machine, a
-//! third thread stands between the two and forwards at once: it spins like a path in software, and
-//! the times in which it did not run are the receiving end's stalls.
+//! third thread stands between the two and forwards at once: it spins like a path in software, on a
+//! processor of its own as such a path does, and the times in which it did not run are the
+//! receiving end's stalls.
 
 mod busy;
 mod calls;
@@ -21,6 +22,7 @@ use narrows_host_profile::{PacketRow, Rows, Span};
 use super::bench::loopback;
 use crate::clock;
 use crate::socket::{ProbeSocket, SocketOptions};
+use crate::thread_scheduling::{ThreadScheduling, allowed_cpus, last_allowed_cpu, stay_off};
 
 pub use busy::BusyReading;
 
@@ -63,13 +65,25 @@ pub fn record(options: &RecordingOptions, stop: &AtomicBool) -> io::Result<Rows>
     let schedule = Schedule { begin, end: begin.saturating_add(clock::nanos(options.lasting)) };
     let deadline = schedule.end.saturating_add(10 * LINGER_NS);
     let over = AtomicBool::new(false);
+    // As `narrows demo` and `narrows lab` place theirs.
+    let path_cpu = relay.as_ref().and_then(|_| last_allowed_cpu()).filter(|_| allowed_cpus() > 1);
+    let at_an_end = || path_cpu.is_some_and(stay_off);
     let (sent, came, held) = thread::scope(|scope| {
-        let receiving = scope.spawn(|| receiver::run(&last, deadline, &over));
+        let receiving = scope.spawn(|| {
+            at_an_end();
+            receiver::run(&last, deadline, &over)
+        });
         let relaying = relay.as_ref().map(|(from, to)| {
             let over = &over;
-            scope.spawn(move || relay::run(from, to, deadline, over))
+            scope.spawn(move || {
+                let _careful = ThreadScheduling { pin_to: path_cpu, ..ThreadScheduling::default() }.take();
+                relay::run(from, to, deadline, over)
+            })
         });
-        let sending = scope.spawn(|| sender::run(&near, schedule, stop));
+        let sending = scope.spawn(|| {
+            at_an_end();
+            sender::run(&near, schedule, stop)
+        });
         let sent = joined(sending.join());
         clock::sleep_until_ns(clock::now_ns() + LINGER_NS);
         over.store(true, Ordering::Relaxed);
@@ -97,9 +111,21 @@ pub fn record(options: &RecordingOptions, stop: &AtomicBool) -> io::Result<Rows>
             })
         })
         .collect();
-    rows.windows = sent.windows;
+    rows.windows = lengthened(&sent.windows, rows.receiver_stalls.as_deref().unwrap_or_default());
     rows.sender_stalls = sent.stalls;
     Ok(rows)
+}
+
+/// The windows, each with the rest of the receiving end's stall in which it ended: packets waited
+/// until then. None reaches into the next one.
+fn lengthened(windows: &[Span], receiver_stalls: &[Span]) -> Vec<Span> {
+    let next = windows.iter().skip(1).map(|window| window.from).chain([i64::MAX]);
+    let lengthened = windows.iter().zip(next).map(|(window, next)| {
+        let at = receiver_stalls.partition_point(|stall| stall.to <= window.to);
+        let rest = receiver_stalls.get(at).filter(|stall| stall.from < window.to);
+        Span { to: rest.map_or(window.to, |stall| stall.to.min(next)), ..*window }
+    });
+    lengthened.collect()
 }
 
 fn joined<T>(result: thread::Result<io::Result<T>>) -> io::Result<T> {
@@ -193,6 +219,15 @@ mod tests {
         let options = RecordingOptions { lasting: Duration::from_secs(3600), both_ends: true };
         let rows = record(&options, &AtomicBool::new(true)).unwrap();
         assert!(rows.packets.is_empty() && rows.windows.is_empty());
+    }
+
+    #[test]
+    fn a_window_that_ends_in_a_stall_lasts_until_its_end() {
+        let span = |(from, to)| Span { from, to };
+        let windows = [(0, 10), (20, 30), (40, 50), (60, 70)].map(span);
+        let stalls = [(8, 9), (12, 15), (28, 33), (49, 61), (70, 80)].map(span);
+        assert_eq!(lengthened(&windows, &stalls), [(0, 10), (20, 33), (40, 60), (60, 70)].map(span));
+        assert_eq!(lengthened(&windows, &[]), windows);
     }
 
     #[test]

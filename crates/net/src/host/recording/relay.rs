@@ -11,14 +11,12 @@ use super::Watch;
 use crate::socket::{ProbeSocket, retry_over_queued_errors};
 use crate::sys::receive::Slots;
 use crate::sys::send;
-use crate::thread_scheduling::ThreadScheduling;
 
 /// Packets that it takes with one call.
 const BATCH: usize = 8;
 
 /// Its stalls. It never sleeps, so that a packet that waits has met one.
 pub(super) fn run(from: &ProbeSocket, to: &ProbeSocket, deadline_ns: i64, over: &AtomicBool) -> io::Result<Vec<Span>> {
-    let _careful = ThreadScheduling::default().take();
     let mut watch = Watch::new();
     let mut slots = Slots::new(BATCH, 2048);
     while watch.now() < deadline_ns && !over.load(Ordering::Relaxed) {

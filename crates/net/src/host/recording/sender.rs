@@ -50,13 +50,14 @@ pub(super) fn run(near: &ProbeSocket, schedule: Schedule, stop: &AtomicBool) -> 
     let mut queue = ErrorQueue::new();
     let mut watch = Watch::new();
     let mut sent = Sent::begin();
+    let mut trains = 0;
     for window in schedule.windows() {
         if stop.load(Ordering::Relaxed) {
             break;
         }
         clock::sleep_until_ns(window.from);
         let from = watch.restart();
-        let (mut begin, mut trains) = (from, 0);
+        let mut begin = from;
         while begin < window.to && !stop.load(Ordering::Relaxed) {
             let over = train(near, &mut watch, &mut queue, &mut sent, Rows::train(trains), begin)?;
             trains += 1;
