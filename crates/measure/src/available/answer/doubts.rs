@@ -12,7 +12,7 @@ const AGREE: f64 = 0.06;
 /// A host that stands still in more of the trains than this is busy: between two ends that were,
 /// one such answer in nine was wrong, and in each of those a quarter of the trains or more had met
 /// a standstill (ours).
-const STOOD: f64 = 0.2;
+pub(super) const STOOD: f64 = 0.2;
 
 /// What was seen, of an answer that trains near the turning point gave.
 #[derive(Debug, Clone, Copy)]
@@ -43,6 +43,11 @@ pub(super) struct Doubts {
 }
 
 impl RunAccount {
+    /// Share of the trains in which a host stood still.
+    pub(super) fn stalled(&self) -> f64 {
+        self.stalled_trains() as f64 / self.trains.len().max(1) as f64
+    }
+
     /// What was seen, where the interval is so wide as a share of the path's rate.
     pub(super) fn doubts(&self, (pooled, bursts): (&PooledEstimate, &Bursts), ending: &Ending, width: f64) -> Doubts {
         let gave_way = pooled.yielded.is_some_and(|yielded| yielded.is_doubt(FLOOR * pooled.scale));
@@ -57,7 +62,7 @@ impl RunAccount {
             outlasts: self.outlasts_round_trips(pooled),
             lossy: self.lost_ratio() > LOSSY && !self.lost_at_full_queue(),
             bursty: !bursts.by_watch && pooled.is_bursty(),
-            stalled: self.stalled_trains() as f64 / self.trains.len().max(1) as f64,
+            stalled: self.stalled(),
         }
     }
 }

@@ -9,6 +9,7 @@ use super::super::bursts::{self, Bursts, Outside};
 use super::super::busy::Busy;
 use super::super::levels::NORMAL;
 use super::super::pooled::{PooledEstimate, SURE};
+use super::doubts::STOOD;
 use super::{FLOOR, RANGE, RunAccount};
 
 /// Growth of delay that is known so well tells how fast a link drains (ours).
@@ -94,13 +95,18 @@ impl RunAccount {
     /// Where neither the narrow link is known nor several trains came through at the same highest
     /// rate, it may be twice as fast as that.
     fn within_twice(&self, mut bursts: Bursts) -> Bursts {
-        let scale = self.scale().unwrap_or(0.0);
-        let alike = self.trains.iter().filter(|train| train.rate_out >= (1.0 - ALIKE) * scale).count();
-        if bursts.by_watch && self.narrow.or(self.capacity).is_none() && alike < AGREE {
+        if bursts.by_watch && !self.is_rate_shown() {
             bursts.halves.1 = bursts.halves.1.max(bursts.outside - bursts.load);
             bursts.doubtful = true;
         }
         bursts
+    }
+
+    /// Whether the path's rate is known, or several trains came through at the same highest rate.
+    fn is_rate_shown(&self) -> bool {
+        let scale = self.scale().unwrap_or(0.0);
+        let alike = self.trains.iter().filter(|train| train.rate_out >= (1.0 - ALIKE) * scale).count();
+        self.narrow.or(self.capacity).is_some() || alike >= AGREE
     }
 
     /// The time for which small packets and trains went: the search was coarse at first, but small
@@ -112,8 +118,12 @@ impl RunAccount {
 
     /// What small packets say alone, where no train that met no burst reached the turning point.
     /// They say it of the narrow link's rate, so trains must have shown that: a host that was held
-    /// up stamps the packets of a train in one moment, as if the path were fast.
+    /// up stamps the packets of a train in one moment, as if the path were fast, and makes a train
+    /// that it holds up as slow as it is itself.
     pub(super) fn watched(&self, busy: Busy) -> Option<Estimate> {
+        if self.stalled() > STOOD && !self.is_rate_shown() {
+            return None;
+        }
         let carried = self.most_carried()?;
         let scale = self.scale().filter(|scale| *scale <= SHOWN * carried)?;
         let outside = Outside::by_free(busy, scale, SURE * FLOOR * scale);
