@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::common::Running;
 use crate::fleet_faults::bridge::{Bridge, address};
-use crate::fleet_faults::fleet::{AGENTS, BUS, Fleet, RECORD, within};
+use crate::fleet_faults::fleet::{AGENTS, BUS, Fleet, RECORD, within_or};
 use crate::fleet_faults::ready;
 
 /// Servers; the first one has the queue.
@@ -77,11 +77,13 @@ fn a_fleet_that_suspects_a_link_groups_its_paths_by_their_delays() {
     // Of the hub: a look within 30 s, a lead of 45 s, streams of 18 s; or later, if a load of the
     // timetable is in the way.
     let mut said = String::new();
-    let after = within("a grouping ends", Duration::from_secs(280), || {
+    let has_ended = || {
         let audit = fleet.audit();
         said = audit.into_iter().find(|(what, _)| what == "grouping.ended").map(|(_, text)| text).unwrap_or_default();
         !said.is_empty()
-    });
+    };
+    let seen = || format!("\n{:#}\n{:#}\n{:#}", fleet.get("bottlenecks"), fleet.get("plan"), fleet.get("audit"));
+    let after = within_or("a grouping ends", Duration::from_secs(280), has_ended, seen);
     println!("{said}, {:.0} s after the last value", after.as_secs_f64());
     // Whichever link it suspects, a path waits if it leads to the third agent.
     let (paths, verdict) = said.split_once(": ").expect("paths, and what they are");

@@ -290,13 +290,18 @@ impl Fleet {
         ended.json()["status"].clone()
     }
 
-    /// The audit, the newest first: what, and more about it.
-    pub(crate) fn audit(&self) -> Vec<(String, String)> {
+    /// What the hub answers to a GET below `/api/v1`; null if it does not.
+    pub(crate) fn get(&self, path: &str) -> Value {
         let (url, _) = self.announced();
         let mut asked = Command::new("curl");
-        asked.args(["-sk", &format!("{url}/api/v1/audit")]);
+        asked.args(["-sk", &format!("{url}/api/v1/{path}")]);
         let asked = self.place(HUB).run(&asked).output().expect("curl");
-        let answer: Value = serde_json::from_slice(&asked.stdout).unwrap_or_default();
+        serde_json::from_slice(&asked.stdout).unwrap_or_default()
+    }
+
+    /// The audit, the newest first: what, and more about it.
+    pub(crate) fn audit(&self) -> Vec<(String, String)> {
+        let answer = self.get("audit");
         let word = |entry: &Value, key: &str| entry[key].as_str().unwrap_or_default().to_owned();
         let entries = answer["entries"].as_array().or_else(|| answer["audit"].as_array()).cloned().unwrap_or_default();
         entries.iter().map(|entry| (word(entry, "what"), word(entry, "text"))).collect()
@@ -411,10 +416,21 @@ pub(crate) fn answered(status: &Value) -> Option<u64> {
 
 /// Waits for something that happens by itself, and says after how long it did.
 #[track_caller]
-pub(crate) fn within(what: &str, longest: Duration, mut happened: impl FnMut() -> bool) -> Duration {
+pub(crate) fn within(what: &str, longest: Duration, happened: impl FnMut() -> bool) -> Duration {
+    within_or(what, longest, happened, String::new)
+}
+
+/// The same; if it does not happen, more is said.
+#[track_caller]
+pub(crate) fn within_or(
+    what: &str,
+    longest: Duration,
+    mut happened: impl FnMut() -> bool,
+    more: impl Fn() -> String,
+) -> Duration {
     let began = Instant::now();
     while !happened() {
-        assert!(began.elapsed() < longest, "{what}: not within {longest:?}");
+        assert!(began.elapsed() < longest, "{what}: not within {longest:?}{}", more());
         std::thread::sleep(Duration::from_millis(100));
     }
     began.elapsed()
