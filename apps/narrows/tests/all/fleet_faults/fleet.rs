@@ -246,12 +246,13 @@ impl Fleet {
         there(&self.place(HUB), &[words, &["--state", text(&self.path("hub"))]].concat())
     }
 
-    /// Makes this the configuration of the fleet.
+    /// Makes this the configuration of the fleet. Tests that keep it busy ask for more runs than
+    /// there is room for: code 10 says so.
     pub(crate) fn apply(&self, toml: &str) {
         let file = self.path("fleet.toml");
         std::fs::write(&file, toml).expect("a temporary directory can be written");
         let ended = self.ask(&["fleet", "apply", text(&file)]);
-        assert_eq!(ended.status.code(), Some(0), "{ended:?}");
+        assert!(matches!(ended.status.code(), Some(0 | 10)) && ended.stdout.contains("accepted"), "{ended:?}");
     }
 
     /// Somebody orders a run and waits for it, meanwhile.
