@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use narrows_fleet::allowance::{Allowances, EXPECTED, Ending, Subject};
 use narrows_fleet::keys::Name;
 use narrows_fleet::message::{Claim, Origin, Run};
-use narrows_units::BitRate;
+use narrows_units::{BitRate, Octets};
 use uuid::Uuid;
 
 use crate::error::{Error, Result};
@@ -59,8 +59,7 @@ impl Hub {
         let rate = |one: &Subject| carried(&found, &one.source, &one.target);
         loop {
             let Some((subject, octets)) = self.wider.lock().allowances.next(rate, now) else { return Ok(()) };
-            let command = format!("{} --budget {}B", subject.kind, octets.count());
-            match self.order(&subject.source, &subject.target, &command, HUB).await {
+            match self.wider_order(&subject, octets, now).await {
                 Ok(id) => {
                     let mut state = self.wider.lock();
                     state.orders.insert(id, subject);
@@ -73,6 +72,17 @@ impl Hub {
                 Err(Error::Missing(_) | Error::Conflict(_)) => self.wider.lock().allowances.refused(&subject, now),
                 Err(error) => return Err(error),
             }
+        }
+    }
+
+    /// The order for it: the one that a hub before this one gave, while that can still be carried
+    /// out. A hub that is started again and again would fill the timetable else.
+    async fn wider_order(&self, subject: &Subject, octets: Octets, now: i64) -> Result<Uuid> {
+        self.recall_orders().await?;
+        let Subject { source, target, kind } = subject;
+        match self.orders.open_over(source, target, kind, now) {
+            Some(given) => Ok(given),
+            None => self.order(source, target, &format!("{kind} --budget {}B", octets.count()), HUB).await,
         }
     }
 }

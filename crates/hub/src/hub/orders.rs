@@ -204,8 +204,13 @@ impl Orders {
 
     /// The same over one path.
     pub(crate) fn is_open_over(&self, source: &Name, target: &Name, kind: &str, now: i64) -> bool {
-        let is_path = |given: &Given| given.order.agent == *source && given.order.target == *target;
-        self.lock().iter().any(|given| is_path(given) && given.is_open(kind, now))
+        self.open_over(source, target, kind, now).is_some()
+    }
+
+    /// The order of this kind over one path that has not ended.
+    pub(crate) fn open_over(&self, source: &Name, target: &Name, kind: &str, now: i64) -> Option<Uuid> {
+        let is_path = |given: &&Given| given.order.agent == *source && given.order.target == *target;
+        self.lock().iter().filter(is_path).find(|given| given.is_open(kind, now)).map(|given| given.row.id)
     }
 
     pub(super) fn waiting(&self, agent: &Name, now: i64) -> Vec<Given> {

@@ -167,3 +167,34 @@ async fn a_path_that_light_runs_spend_their_octets_on_gets_more_of_them() {
         assert_eq!(given(&world, "available").await, orders);
     }
 }
+
+/// The order of the hub before can still be carried out, and its run is this hub's as well.
+#[tokio::test]
+async fn a_hub_that_begins_again_orders_no_second_run_while_the_first_one_waits() {
+    let mut world = World::new().await;
+    let [mut a, ..] = world.fleet(["a", "b", "c"]).await;
+    let mut orders = a.subscribe("order").await;
+    let spent = json!({"reason": {"id": "octets_spent", "text": ""}});
+    let run = |a: &mut Agent, origin: Origin, at: i64| {
+        let mut run = a.run(&name("b"), "available", Metric::AvailableIpCapacity, 0.0, BEGIN + at);
+        (run.exit, run.origin, run.evidence) = (Exit::Inconclusive, origin, Some(spent.clone()));
+        run.values.clear();
+        run
+    };
+    for hub in 0..3 {
+        let light = run(&mut a, Origin::Mesh, hub);
+        a.publish(&light).await;
+        world.ingest().await;
+        assert_eq!(given(&world, "available").await, 1, "hub {hub}");
+        world.restart().await;
+        world.hub.plan().await.unwrap();
+    }
+    let light = run(&mut a, Origin::Mesh, 3);
+    a.publish(&light).await;
+    world.ingest().await;
+    let order: Order = a.open(&soon(orders.next()).await.unwrap().payload).unwrap();
+    let wider = run(&mut a, Origin::Order(order.id), 4);
+    a.publish(&wider).await;
+    world.ingest().await;
+    assert_eq!(given(&world, "available").await, 2, "it has spent its octets, and the next one has more");
+}
