@@ -93,13 +93,17 @@ impl Background {
 }
 
 /// Keeps the calling thread to these CPUs but one, if any is left.
-fn leave(mut others: CpuSet, cpu: usize) -> bool {
-    others.unset(cpu).is_ok() && count(&others) > 0 && sched_setaffinity(Pid::from_raw(0), &others).is_ok()
+fn leave(mut others: CpuSet, cpu: usize) {
+    if others.unset(cpu).is_ok() && count(&others) > 0 {
+        let _ = sched_setaffinity(Pid::from_raw(0), &others);
+    }
 }
 
-/// Keeps the calling thread off a CPU, if it may run on another one; whether it is.
-pub fn stay_off(cpu: usize) -> bool {
-    sched_getaffinity(Pid::from_raw(0)).is_ok_and(|allowed| leave(allowed, cpu))
+/// Keeps the calling thread off a CPU, if it may run on another one.
+pub fn stay_off(cpu: usize) {
+    if let Ok(allowed) = sched_getaffinity(Pid::from_raw(0)) {
+        leave(allowed, cpu);
+    }
 }
 
 /// The CPU with the highest number on which the calling thread may run.

@@ -9,8 +9,8 @@ use serde_json::Value;
 
 use crate::common::Running;
 use crate::fleet_faults::bridge::{Bridge, address};
-use crate::fleet_faults::fleet::{AGENTS, BUS, Fleet, RECORD, within_or};
-use crate::fleet_faults::ready;
+use crate::fleet_faults::fleet::{AGENTS, BUS, Fleet, RECORD, waited};
+use crate::fleet_faults::{QUIET, ready};
 
 /// Servers; the first one has the queue.
 const SERVERS: [usize; 2] = [3, 4];
@@ -66,7 +66,7 @@ fn a_fleet_that_suspects_a_link_groups_its_paths_by_their_delays() {
     }
     ready(&fleet, 3);
     // No timetable, whose loads keep streams away and whose values may locate the link.
-    fleet.apply("[groups]\nall = [\"h*\"]\n[[test]]\npairs = \"all of all\"\nrun = \"rtt\"\nevery = \"1 h\"\n");
+    fleet.apply(QUIET);
     for source in [0, 1] {
         fleet.carry_out(source, 2, "available");
     }
@@ -76,16 +76,17 @@ fn a_fleet_that_suspects_a_link_groups_its_paths_by_their_delays() {
     // BBR would leave the queue empty for most of the time.
     let fill = ["throughput", &there, "--port", "8700", "-P", "4", "-C", "cubic", "-t", "300", "--json"];
     let cross = net.start(RECORD, &fill);
-    // Of the hub: a look within 30 s, a lead of 45 s, streams of 18 s; or later, if a load of the
-    // timetable is in the way.
+    // Of the hub: a look within 30 s, a lead of 45 s, streams of 18 s.
     let mut said = String::new();
     let has_ended = || {
         let audit = fleet.audit();
         said = audit.into_iter().find(|(what, _)| what == "grouping.ended").map(|(_, text)| text).unwrap_or_default();
         !said.is_empty()
     };
-    let seen = || format!("\n{:#}\n{:#}\n{:#}", fleet.get("bottlenecks"), fleet.get("plan"), fleet.get("audit"));
-    let after = within_or("a grouping ends", Duration::from_secs(280), has_ended, seen);
+    let after = waited(Duration::from_secs(280), has_ended).unwrap_or_else(|| {
+        let seen = ["bottlenecks", "plan", "audit"].map(|path| format!("{:#}", fleet.get(path)));
+        panic!("no grouping ended: {}", seen.join("\n"))
+    });
     println!("{said}, {:.0} s after the last value", after.as_secs_f64());
     // Whichever link it suspects, a path waits if it leads to the third agent.
     let (paths, verdict) = said.split_once(": ").expect("paths, and what they are");

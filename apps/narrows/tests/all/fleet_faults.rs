@@ -16,7 +16,7 @@ use narrows_agent::{Bounds, Spool};
 use narrows_stat::SplitMix64;
 use nix::sys::signal::Signal;
 
-use self::fleet::{Fleet, Part, agent_name, fill, within};
+use self::fleet::{Fleet, Part, agent_name, fill, waited, within};
 use crate::common::text;
 
 /// Kills of each part; the design asks for 100.
@@ -31,6 +31,10 @@ pub(crate) fn busy(commands: usize) -> String {
     };
     "[groups]\nevery = [\"h*\"]\n".to_owned() + &(0..commands).map(test).collect::<String>()
 }
+
+/// A round trip an hour over each pair, and nothing else.
+pub(crate) const QUIET: &str =
+    "[groups]\nall = [\"h*\"]\n[[test]]\npairs = \"all of all\"\nrun = \"rtt\"\nevery = \"1 h\"\n";
 
 /// Until all agents are there, and go by a plan.
 pub(crate) fn ready(fleet: &Fleet, agents: usize) {
@@ -71,7 +75,7 @@ fn every_part_is_killed_and_nothing_is_lost_or_doubled() {
     let mut random = SplitMix64::new(seed);
     let mut fleet = Fleet::large(AGENTS);
     ready(&fleet, AGENTS);
-    fleet.apply(&busy(8));
+    fleet.apply_what_fits(&busy(8));
     let mut turns: Vec<usize> = (0..4 * kills()).map(|turn| turn % 4).collect();
     for last in (1..turns.len()).rev() {
         turns.swap(last, usize::try_from(random.next_u64() % (last as u64 + 1)).expect("a place"));
@@ -94,14 +98,13 @@ fn every_part_is_killed_and_nothing_is_lost_or_doubled() {
         // It works again by itself. Whoever watches is told to stop before anything is judged: a
         // scope waits for its threads.
         let mut last = fleet.order(0, 1, "throughput -t 2");
-        let after = Instant::now();
-        while last.ended() != Some(true) && after.elapsed() < Duration::from_secs(240) {
+        let after = waited(Duration::from_secs(240), || {
             fleet.tend();
             last.tend_failed();
-            std::thread::sleep(Duration::from_millis(100));
-        }
+            last.ended() == Some(true)
+        });
         stop.store(true, Ordering::Relaxed);
-        assert!(last.ended() == Some(true), "no load in 240 s after all kills: {}", last.said());
+        assert!(after.is_some(), "no load in 240 s after all kills: {}", last.said());
         watching.join().expect("it only looks")
     });
     drop(orders);
@@ -220,7 +223,7 @@ fn a_full_disk_costs_what_is_counted() {
     let disk = Tmpfs::over(&fleet.path("hub"), 24);
     fleet.hub.start();
     within("the hub answers", Duration::from_secs(60), || fleet.status().is_some());
-    fleet.apply(&busy(8));
+    fleet.apply_what_fits(&busy(8));
     let ballast = fill(&fleet.path("hub").join("ballast"));
     within("results wait", Duration::from_secs(180), || fleet.own(0)["spool_runs"].as_u64() > Some(0));
     drop(ballast);
@@ -265,7 +268,7 @@ fn full_disks_of_nats_and_postgresql_cost_nothing_but_time() {
     fleet.postgres.as_mut().expect("there is PostgreSQL").kill();
     let disk = Tmpfs::over(&files, 128);
     fleet.postgres.as_mut().expect("there is PostgreSQL").start();
-    fleet.apply(&busy(8));
+    fleet.apply_what_fits(&busy(8));
     let ballast = fill(&files.join("ballast"));
     within("results wait", Duration::from_secs(300), || waits(&fleet));
     drop(ballast);

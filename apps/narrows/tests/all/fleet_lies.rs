@@ -9,6 +9,7 @@ use narrows_bus::{Bus as _, Key, nats};
 use narrows_fleet::message::{Plan, PlannedRun, Signed};
 
 use crate::common::run;
+use crate::fleet_faults::QUIET;
 use crate::fleet_faults::fleet::{Fleet, loads, within};
 
 /// Whether a process has a connection to a port of this machine.
@@ -82,7 +83,7 @@ fn plans_that_the_hub_did_not_sign_for_this_agent_are_refused_and_audited() {
     };
     let old = read("h0").value;
     // A third host makes newer plans for all.
-    fleet.apply("[groups]\nall = [\"h*\"]\n[[test]]\npairs = \"all of all\"\nrun = \"rtt\"\nevery = \"1 h\"\n");
+    fleet.apply(QUIET);
     let serial = |agent: usize| fleet.own(agent)["plan_serial"].as_u64().unwrap_or(0);
     within("a newer plan", Duration::from_secs(60), || serial(0) > plan_of(&old).serial);
     let good = serial(0);

@@ -6,7 +6,6 @@ mod register;
 mod sweep;
 mod world;
 
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
@@ -112,24 +111,15 @@ fn ten_thousand_years() {
         world.run_until(5 * 365 * 24 * 60 * MINUTE);
         world.finish()
     };
-    let next = AtomicU64::new(0);
-    let take_worlds = || {
-        let mut report = Report::default();
-        loop {
-            let seed = next.fetch_add(1, Ordering::Relaxed);
-            if seed >= worlds {
-                return report;
-            }
-            report.add(&five_years(seed));
-            println!("world {seed} of {worlds}: {report:?} by this thread");
-        }
-    };
+    let threads = thread::available_parallelism().map_or(1, usize::from);
     let mut report = Report::default();
     thread::scope(|scope| {
-        let threads = thread::available_parallelism().map_or(1, usize::from);
-        let taken: Vec<_> = (0..threads).map(|_| scope.spawn(take_worlds)).collect();
-        for thread in taken {
-            report.add(&thread.join().expect("a world's panic is shown above"));
+        let every = |first: u64| (first..worlds).step_by(threads).map(five_years).collect::<Vec<_>>();
+        let spawned: Vec<_> = (0..).take(threads).map(|first| scope.spawn(move || every(first))).collect();
+        for thread in spawned {
+            for world in thread.join().expect("a world's panic is shown above") {
+                report.add(&world);
+            }
         }
     });
     println!("{} years of agents: {report:?}", worlds * u64::from(5 * world::AGENTS));

@@ -22,7 +22,7 @@ use narrows_host_profile::{PacketRow, Rows, Span};
 use super::bench::loopback;
 use crate::clock;
 use crate::socket::{ProbeSocket, SocketOptions};
-use crate::thread_scheduling::{ThreadScheduling, allowed_cpus, last_allowed_cpu, stay_off};
+use crate::thread_scheduling::{ThreadScheduling, last_allowed_cpu, stay_off};
 
 pub use busy::BusyReading;
 
@@ -66,8 +66,8 @@ pub fn record(options: &RecordingOptions, stop: &AtomicBool) -> io::Result<Rows>
     let deadline = schedule.end.saturating_add(10 * LINGER_NS);
     let over = AtomicBool::new(false);
     // As `narrows demo` and `narrows lab` place theirs.
-    let path_cpu = relay.as_ref().and_then(|_| last_allowed_cpu()).filter(|_| allowed_cpus() > 1);
-    let at_an_end = || path_cpu.is_some_and(stay_off);
+    let path_cpu = relay.as_ref().and_then(|_| last_allowed_cpu());
+    let at_an_end = || path_cpu.into_iter().for_each(stay_off);
     let (sent, came, held) = thread::scope(|scope| {
         let receiving = scope.spawn(|| {
             at_an_end();
