@@ -192,3 +192,31 @@ fn several_loaded_links_where_delays_wander_are_not_surely_one() {
         assert!(values <= 3, "{path}: {values}");
     }
 }
+
+/// Verdicts of runs with these seeds, each beside its value as a share of the truth.
+fn verdicts(
+    (path, profile): (&str, &str),
+    asked: (&str, Metric),
+    seeds: std::ops::RangeInclusive<u64>,
+) -> Vec<(u64, Option<(BoundKind, f64)>)> {
+    let scenario = between(path, profile);
+    let simulation = of(&scenario, asked, &[]);
+    let one = |seed| {
+        let run = simulation.run(seed).unwrap();
+        let truth = run.truth.unwrap() as f64;
+        let said = run.measured.outcome.estimate();
+        (seed, said.map(|estimate| (estimate.verdict(), estimate.in_unit().value as f64 / truth)))
+    };
+    seeds.map(one).collect()
+}
+
+/// An answer needs so many packets, however large they are.
+#[test]
+fn large_packets_get_as_many_rounds_as_usual_ones() {
+    let runs = verdicts(("plans/paths/jumbo.toml", "busy-both-ends.toml"), CAPACITY, 1..=40);
+    let right = runs.iter().filter(|(_, said)| {
+        said.is_some_and(|(verdict, share)| verdict == BoundKind::Estimated && (share - 1.0).abs() < 0.02)
+    });
+    let (right, silent) = (right.count(), runs.iter().filter(|(_, said)| said.is_none()).count());
+    assert!(right >= 28 && silent == 0, "{right} right and {silent} silent of {}", runs.len());
+}

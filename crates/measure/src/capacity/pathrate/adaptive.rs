@@ -447,7 +447,7 @@ fn looks_early(session: &MethodRun) -> bool {
 /// Octets after which no new round begins: one of them, a train's at most, pays for a look.
 fn most_octets(session: &MethodRun) -> u64 {
     let looks = session.of(Phase::PacedBucket).next().is_some() || !looks_early(session);
-    session.params.max_octets.saturating_sub(if looks { TRAIN_OCTETS } else { 0 })
+    session.params.max_octets_of(session.full_size()).saturating_sub(if looks { TRAIN_OCTETS } else { 0 })
 }
 
 /// Time after which no new round begins, ns.

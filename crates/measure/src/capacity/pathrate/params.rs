@@ -39,7 +39,8 @@ params! {
         },
         /// Adaptive: largest share of the narrow link that probes take on average.
         pub utilisation: f64 = "0.15" { unit: "share", range: Between("0.001", "1"), source: "ours" },
-        /// Adaptive: no further round begins once this many IP octets were sent.
+        /// Adaptive: no further round begins once this many IP octets were sent. Where packets are
+        /// larger than 1500 octets, so many more.
         pub max_octets: u64 = "1.7 MB" from Octets => (Octets::count) { source: "ours" },
         /// Adaptive: most IP octets of a train that looks for a token bucket; none is sent with 0.
         pub bucket_octets: u64 = "1.2 MB" from Octets => (Octets::count) {
@@ -69,6 +70,12 @@ impl Params {
         let mut raw = raw.clone();
         raw.set("preset", if preset == Preset::Faithful { "faithful" } else { "adaptive" });
         Self::try_from(&raw)
+    }
+
+    /// IP octets after which no further round of packets of this size begins: as many packets as of
+    /// 1500 octets, for it is packets that an answer needs.
+    pub(super) fn max_octets_of(&self, full_size: u16) -> u64 {
+        self.max_octets * u64::from(full_size.max(1500)) / 1500
     }
 
     /// Whether packets of several sizes are asked for the framing.

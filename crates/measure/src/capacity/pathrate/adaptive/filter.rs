@@ -71,7 +71,7 @@ impl Adaptive {
         let quiet = session.narrow_is_loaded(CHECKS) == Some(false);
         let looked = session.of(Phase::PacedBucket).next().is_some();
         let octets = session.tally.octets + loaded_reach_octets(session);
-        let octets_spent = octets > session.params.max_octets + SLACK_OCTETS;
+        let octets_spent = octets > session.params.max_octets_of(session.full_size()) + SLACK_OCTETS;
         let spent = octets_spent || session.elapsed_ns() > FILTER_SHARE * most_ns(session);
         let found = said.map(|rate| session.ip_rate(rate));
         let unclear = !looked && !spent && modes::may_be_a_buckets(session, found);
