@@ -220,3 +220,19 @@ fn large_packets_get_as_many_rounds_as_usual_ones() {
     let (right, silent) = (right.count(), runs.iter().filter(|(_, said)| said.is_none()).count());
     assert!(right >= 28 && silent == 0, "{right} right and {silent} silent of {}", runs.len());
 }
+
+/// A host that stood still when a train came stamps its first packets in one moment and the others
+/// as the link brings them. That bends a train as a full bucket does.
+#[test]
+fn hosts_that_stand_still_make_no_bucket() {
+    let scenario = between("scenarios/demo.toml", "busy-both-ends.toml");
+    let simulation = of(&scenario, CAPACITY, &[]);
+    for seed in 1..=200 {
+        let run = simulation.run(seed).unwrap();
+        let said = run.measured.outcome.estimate();
+        let shaped = said.is_some_and(|estimate| {
+            estimate.verdict() == BoundKind::Estimated && estimate.caveats.contains(&Caveat::Shaped)
+        });
+        assert!(!shaped, "seed {seed}: {said:?}");
+    }
+}

@@ -76,6 +76,8 @@ pub struct Bend {
     /// Rate at which the packets behind came to the bucket, bit/s: they left no slower, and the
     /// links in front let no more through than before.
     pub sent_bps: f64,
+    /// The least delay of the packets before, seconds, with the clocks' unknown offset.
+    pub least_delay_s: f64,
     /// Packets that arrived before and after.
     pub before: usize,
     /// Packets that arrived after.
@@ -97,6 +99,17 @@ impl Course {
     /// The highest rate that it shows, bit/s.
     pub fn fastest(&self) -> f64 {
         self.bend.map_or(self.rate_bps, |bend| bend.peak_bps.max(self.rate_bps))
+    }
+
+    /// The same without its bend, if a host that was held up, or a queue, made it: the packets before
+    /// waited so long that the path, at the rate behind the bend, brought most of what a bucket seems
+    /// to have let through meanwhile. `base_s`: the delay of a packet that waits nowhere, as
+    /// [`Bend::least_delay_s`].
+    #[must_use]
+    pub fn unless_held_up(self, base_s: f64) -> Self {
+        let brought = |bend: &Bend| (bend.least_delay_s - base_s) * bend.sustained_bps / 8.0;
+        let bend = self.bend.filter(|bend| brought(bend) < HELD_UP * bend.depth_octets);
+        Self { bend, ..self }
     }
 
     /// Octets within which a bend would have shown.
@@ -121,6 +134,8 @@ impl Course {
 
 /// The rate of what left at once, bit/s: above any link's, and a number that can be reckoned with.
 const AT_ONCE: f64 = 1e18;
+/// Most of it (ours).
+const HELD_UP: f64 = 0.7;
 /// Packets that must have arrived on either side of a bend (ours: a line through fewer is no line).
 const LEAST_BEFORE: usize = 3;
 pub(super) const LEAST_AFTER: usize = 8;
@@ -298,6 +313,7 @@ fn bend(report: &TrainReport, points: &[Point], min_ratio: f64, tick: f64) -> Op
         ours,
         sent_bps: peak.min(came),
         steady: steady && !at_once,
+        least_delay_s: first_delay(report)? + base,
         before: head.len(),
         after: tail.len(),
         sender_limited: peak >= AS_FAST * left,
@@ -341,6 +357,12 @@ fn unequal(tail: &[Point]) -> bool {
     let steps = tail.windows(2).map(|two| f64::from(two[1].seq) - f64::from(two[0].seq));
     let off = steps.filter(|step| (step - mean).abs() > 1.01).count();
     off * 50 > tail.len()
+}
+
+/// What [`Point::delay`] leaves out: the time from the first departure to the first arrival, seconds.
+fn first_delay(report: &TrainReport) -> Option<f64> {
+    let arrived = report.received().map(|(_, at)| at.nanos()).min()?;
+    Some(arrived.saturating_sub(report.arrivals.first()?.departed.nanos()) as f64 * 1e-9)
 }
 
 /// The least delay of these packets, seconds, with the unknown offset that all have.

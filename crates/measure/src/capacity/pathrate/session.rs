@@ -119,8 +119,16 @@ impl MethodRun {
             self.passages.extend(Passage::of(report, tick));
         }
         if report.arrivals.len() >= LEAST_BENDING {
-            self.courses.extend(bucket::course(report, BucketSearchParams::default().min_ratio, tick));
+            let course = bucket::course(report, BucketSearchParams::default().min_ratio, tick);
+            let base_s = self.base_ns(report).map_or(f64::INFINITY, |base| base as f64 * 1e-9);
+            self.courses.extend(course.map(|course| course.unless_held_up(base_s)));
         }
+    }
+
+    /// The least delay of a packet so far, this train's among them.
+    fn base_ns(&self, report: &TrainReport) -> Option<i64> {
+        let short = self.samples.iter().filter_map(|sample| sample.carried);
+        Carried::base(short.chain(self.long.iter().copied()).chain(Carried::of(report, arrived_ns)))
     }
 
     /// One that came through makes the train good.
