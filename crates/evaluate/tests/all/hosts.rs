@@ -236,3 +236,19 @@ fn hosts_that_stand_still_make_no_bucket() {
         assert!(!shaped, "seed {seed}: {said:?}");
     }
 }
+
+/// Hosts that take several times as long for a packet as the path does name no capacity. What they
+/// were carried at is a bound, and neither the sender's pace nor the receiver's is a link.
+#[test]
+fn a_path_faster_than_both_hosts_has_a_bound_of_its_capacity() {
+    for profile in ["quiet-both-ends.toml", "busy-both-ends.toml"] {
+        let runs = verdicts(("plans/paths/ten-gigabit.toml", profile), CAPACITY, 1..=100);
+        for (seed, said) in &runs {
+            let (verdict, share) = said.unwrap_or_else(|| panic!("{profile}, seed {seed}: nothing"));
+            assert!(verdict == BoundKind::LowerBound && share <= 1.0, "{profile}, seed {seed}: {verdict:?}, {share}");
+        }
+        let shares: Vec<f64> = runs.iter().filter_map(|(_, said)| said.map(|(_, share)| share)).collect();
+        let median = narrows_stat::median(&shares).unwrap();
+        assert!(median >= 0.15, "{profile}: {median}");
+    }
+}

@@ -13,7 +13,9 @@ use super::full_queue;
 use super::gaps;
 use super::hosts::{from_batches, mimicked, receiver_bound, sender_rate, sent_share};
 use super::least_delay;
-use super::limits::{as_carried, as_long_trains, faster_than_any, long_carried, most_carried, no_more_than};
+use super::limits::{
+    as_carried, as_long_trains, faster_than_any, from_carried, long_carried, most_carried, no_more_than,
+};
 use super::modes::{self, Decision};
 use super::paced::least_capacity;
 use super::params::Preset;
@@ -62,7 +64,8 @@ fn answer(session: &MethodRun) -> Result<Estimate, Reason> {
             found
         });
     }
-    let mut estimate = went_on(session, as_carried(session, without_bucket(session)?)?);
+    let named = without_bucket(session).and_then(|estimate| as_carried(session, estimate));
+    let mut estimate = went_on(session, raised(session, named.or_else(|reason| or_as_carried(session, reason))?));
     let long = session.of(Phase::Bucket).next().is_some();
     if search.bent > 0 && (long || estimate.limited_by == Limit::Sender) {
         // Something bent the long trains, though no two alike.
@@ -128,6 +131,26 @@ fn without_bucket(session: &MethodRun) -> Result<Estimate, Reason> {
         _ => from_modes(session),
     };
     if session.params.preset == Preset::Adaptive { settled::corrected(session, found) } else { found }
+}
+
+/// Samples that name no value still say what was carried, whatever kept them from one.
+fn or_as_carried(session: &MethodRun, reason: Reason) -> Result<Estimate, Reason> {
+    let disagree = matches!(reason, Reason::NoAgreement | Reason::ReceiveBatching);
+    let own = session.params.preset == Preset::Adaptive;
+    from_carried(session).filter(|_| disagree && own).ok_or(reason)
+}
+
+/// No bound is less than what a long train was carried at on and on.
+fn raised(session: &MethodRun, mut estimate: Estimate) -> Estimate {
+    let own = session.params.preset == Preset::Adaptive;
+    let carried = from_carried(session).filter(|_| own && estimate.verdict() == BoundKind::LowerBound);
+    if let Some(least) = carried.and_then(|carried| carried.rate()) {
+        estimate.adjust(|rate: &mut Ranged<BitRate>| {
+            (rate.value, rate.low) = (rate.value.max(least.value), rate.low.max(least.low));
+            rate.high = rate.high.max(least.high);
+        });
+    }
+    estimate
 }
 
 /// Whether what there is so far names no value, though a sender could have shown one.

@@ -129,7 +129,8 @@ const LEAST_TRAINS: usize = 3;
 const LEAST_OF_TRAIN: usize = 3;
 /// Gaps at the begin of a train, before a queue behind the narrow link has grown.
 const EARLY: usize = 3;
-const CLOSED: f64 = 0.8;
+/// A sender that is no faster than this share of the link may be what trains show.
+pub(super) const CLOSED: f64 = 0.8;
 /// Smaller packets are nearer to what hosts take per packet.
 const LEAST_SIZE: f64 = 0.6;
 /// What a wrong framing makes of packets of three fifths.

@@ -6,7 +6,8 @@
 //! nobody need two packets without a wait, and a filter that stamps do not blur. Trains have many
 //! more neighbours, all on one line: the right slope has most of them at the bottom.
 
-use super::sample::Phase;
+use super::gaps::CLOSED;
+use super::sample::{Phase, Sample};
 use super::session::{MethodRun, Pooled};
 
 /// The narrow link's wire rate, where enough neighbours lie at the bottom for one slope, and three
@@ -25,19 +26,29 @@ pub(super) fn narrow(session: &MethodRun) -> Option<Pooled> {
     if best.neighbours < LEAST || other * AHEAD > best.neighbours {
         return None;
     }
-    let fit = best.fitted(&trains)?;
+    let fit = best.fitted(&trains).filter(|fit| left_faster(session, fit.slope))?;
     let octets = f64::from(session.framing().wire_octets(u32::from(session.full_size())));
     let rate = |slope: f64| 8e9 * octets / slope;
     let (low, high) = (rate(fit.slope + fit.error), rate(fit.slope - fit.error - fit.waits));
     Some(Pooled { rate: rate(fit.slope), low, high, explained: true })
 }
 
+/// Whether trains left clearly faster than one packet in so many ns: else the line is the sender's.
+fn left_faster(session: &MethodRun, slope: f64) -> bool {
+    let gaps: Vec<f64> = lined_up(session).map(|sample| sample.sent_ns / sample.gaps_ns.len() as f64).collect();
+    narrows_stat::median(&gaps).is_some_and(|gap| gap < CLOSED * slope)
+}
+
+/// Trains of full-size packets that left back to back.
+fn lined_up(session: &MethodRun) -> impl Iterator<Item = &Sample> {
+    session.bursts().filter(|sample| {
+        sample.phase != Phase::Filter && sample.ip_octets == session.full_size() && sample.sent_ns < sample.span_ns()
+    })
+}
+
 /// Arrivals of the full-size packets of each train, ns after the departure of its first packet.
 fn arrivals(session: &MethodRun) -> Vec<Vec<f64>> {
-    let trains = session.bursts().filter(|sample| {
-        sample.phase != Phase::Filter && sample.ip_octets == session.full_size() && sample.sent_ns < sample.span_ns()
-    });
-    let times = trains.filter_map(|sample| {
+    let times = lined_up(session).filter_map(|sample| {
         let first = sample.delays?.first_ns as f64;
         let after = sample.gaps_ns.iter().take(LONGEST).scan(first, |at, gap| {
             *at += gap;

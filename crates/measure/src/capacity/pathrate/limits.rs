@@ -1,6 +1,6 @@
 //! What may be said at most: no more than trains were carried at.
 
-use narrows_units::BitRate;
+use narrows_units::{BitRate, Metric};
 
 use super::batches;
 use super::by_trains::uncertain;
@@ -66,6 +66,23 @@ pub(super) fn long_carried(session: &MethodRun) -> Option<f64> {
 pub(super) fn most_carried(session: &MethodRun) -> Option<f64> {
     let all = || session.samples.iter().chain(&session.too_fast).filter_map(|sample| sample.carried);
     Carried::fastest(all(), Carried::base(all())?)
+}
+
+/// What is left where samples name no value, though trains came through: the path carried the
+/// longest of them on and on. `None` if none did.
+pub(super) fn from_carried(session: &MethodRun) -> Option<Estimate> {
+    let all = || session.samples.iter().chain(&session.too_fast).filter_map(|sample| sample.carried);
+    let base = Carried::base(all())?;
+    let longest = all().map(|train| train.bits()).fold(0.0, f64::max);
+    let kept_up = |train: Carried| {
+        // The stamps at both ends may be off.
+        let error = session.timing_error(train.longest_ns(base)).min(1.0);
+        (1.0 - error) * train.sustained(base).min(train.ended_bps())
+    };
+    let least = all().filter(|train| train.bits() >= longest / 2.0).map(kept_up).reduce(f64::max);
+    let least = least.filter(|rate| *rate > 0.0).and_then(bit_rate)?;
+    let bound = Estimate::ip_rate(Metric::IpCapacity, least, least, least).with("branch", "carried");
+    Some(uncertain(bound.at_least(Limit::Path).caveat(Caveat::NotConverged)))
 }
 
 pub(super) fn no_more_than(most: f64, mut estimate: Estimate) -> Estimate {

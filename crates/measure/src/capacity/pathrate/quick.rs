@@ -2,7 +2,7 @@
 
 use narrows_units::nanos_f64;
 
-use super::by_trains::blurred;
+use super::by_trains::{WIDEST, blurred};
 use super::hosts::sent_share;
 use super::modes::{Preliminary, preliminary};
 use super::params::Preset;
@@ -79,7 +79,8 @@ fn own_agreement(session: &MethodRun) -> Option<Agreement> {
     if !ok || faster * 10 > samples.len() {
         return None;
     }
-    let found = mean_of(session, &members)?;
+    // Stamps that blur everything make anything agree.
+    let found = mean_of(session, &members).filter(|found| found.high - found.low <= WIDEST * found.rate)?;
     Some(sharpened(session, &members, found))
 }
 
