@@ -89,4 +89,4 @@ static INFO: MethodInfo = MethodInfo {
 };
 
 /// What can be set.
-pub const PARAMETERS: &[Parameter] = &joined::<15>(&[PEER_KIND], Params::PARAMETERS);
+pub const PARAMETERS: &[Parameter] = &joined::<16>(&[PEER_KIND], Params::PARAMETERS);

@@ -252,3 +252,19 @@ fn a_path_faster_than_both_hosts_has_a_bound_of_its_capacity() {
         assert!(median >= 0.15, "{profile}: {median}");
     }
 }
+
+/// No link of a path is slower than what the path is known to carry. Trains that came at half of it
+/// where hosts stood still were the hosts'.
+#[test]
+fn trains_far_slower_than_the_path_is_known_to_be_say_nothing_of_what_is_free() {
+    let scenario = between("plans/paths/idle1g.toml", "busy-both-ends.toml");
+    let simulation = of(&scenario, ("available", Metric::AvailableIpCapacity), &[]);
+    for seed in 1..=200 {
+        let run = simulation.run(seed).unwrap();
+        let truth = run.truth.unwrap() as f64;
+        let Some(estimate) = run.measured.outcome.estimate() else { continue };
+        let (rate, verdict) = (estimate.rate().unwrap(), estimate.verdict());
+        let slow = verdict == BoundKind::Estimated && rate.high.as_f64() < 0.65 * truth;
+        assert!(!slow, "seed {seed}: {rate:?} of {truth}");
+    }
+}

@@ -136,6 +136,8 @@ pub(super) struct RunAccount {
     pub(super) half_size: Vec<(f64, f64)>,
     /// The narrow link's capacity, where it is known.
     pub(super) narrow: Option<BitRate>,
+    /// What the path is known to carry at least.
+    pub(super) least: Option<BitRate>,
     pub(super) batch: Option<Duration>,
     pub(super) began: Option<Stamp<Sender>>,
     pub(super) ended: Option<Stamp<Sender>>,
@@ -168,7 +170,7 @@ impl RunAccount {
         // Where most trains lose too much, those that lose little came when a queue had just run
         // down: a few of them do not tell what is usual.
         let lucky = |pooled: &PooledEstimate| ending.is_of_losses() && pooled.per_train.len() < MIN_TRAINS;
-        let pooled = verdict.pooled.filter(|pooled| !lucky(pooled));
+        let pooled = verdict.pooled.filter(|pooled| !lucky(pooled) && !self.is_hosts_rate());
         let estimate = match (ending, pooled) {
             (Ending::HostLimited, _) => self.host_limited().map(|bound| idle(bound, verdict.busy)),
             (_, Some(pooled)) if verdict.receiver => {

@@ -105,6 +105,7 @@ impl Machine {
             seen: RunAccount {
                 capacity: params.capacity,
                 narrow: params.narrow,
+                least: params.least.max(params.narrow),
                 bucket_known: params.bucket.is_some(),
                 bucket_octets: params.bucket.filter(|_| params.bucket_peak.is_some()),
                 ..RunAccount::default()

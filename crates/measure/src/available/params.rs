@@ -34,6 +34,9 @@ params! {
         /// IP-layer capacity of the path's narrow link, if known; likely, not certain, to be the
         /// tight one's.
         pub narrow: Option<BitRate> = "fitted" { range: AtLeast("1 bit/s"), source: "ours" },
+        /// What the path is known to carry at least, IP layer: where hosts stand still, trains that
+        /// came far slower say nothing of it.
+        pub least: Option<BitRate> = "unknown" { range: AtLeast("1 bit/s"), source: "ours: as `capacity` finds it" },
         /// Expected turning point; skips the coarse search.
         pub start: Option<BitRate> = "searched" { range: AtLeast("1 bit/s"), source: "ours" },
         /// Fewest trains near the turning point behind an answer.

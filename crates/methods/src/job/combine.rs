@@ -32,8 +32,8 @@ const MOST_REFILLED: f64 = 0.9;
 /// truth).
 const USUAL_OCTETS: u64 = 60_000;
 
-/// What trains take from the capacity: the narrow link's rate where that is sure enough, and the
-/// token bucket that each of them empties first. What follows meets a link of the bucket's rate. A
+/// What trains take from the capacity: the narrow link's rate where that is sure enough, else the
+/// least that it may be, and the token bucket that each of them empties first. What follows meets a link of the bucket's rate. A
 /// bucket that is too deep for that is no link, and a rate that varies is another by then.
 pub(super) fn taken_over(known: &Estimate) -> Vec<(&'static str, String)> {
     let shaped = known.caveats.contains(&Caveat::Shaped);
@@ -44,7 +44,10 @@ pub(super) fn taken_over(known: &Estimate) -> Vec<(&'static str, String)> {
     let bucket = Some(depth).filter(|depth| shaped && *depth <= EMPTIED_OCTETS);
     let sure = known.verdict() == BoundKind::Estimated && known.confidence > Confidence::Low;
     let link = !known.caveats.contains(&Caveat::VariableRate) && (!shaped || bucket.is_some());
-    let narrow = known.rate().filter(|_| sure && link).map(|rate| ("narrow", rate.value.bps().to_string()));
+    let rate = known.rate().filter(|_| link);
+    let narrow = rate.filter(|_| sure).map(|rate| ("narrow", rate.value.bps().to_string()));
+    let least = rate.filter(|rate| !sure && !shaped && rate.low > BitRate::ZERO);
+    let narrow = narrow.or(least.map(|rate| ("least", rate.low.bps().to_string())));
     let deep = bucket.is_some_and(|octets| octets > DEEP_OCTETS);
     let few = [("trains", DEEP_TRAINS), ("load", DEEP_LOAD)].map(|(name, value)| (name, value.to_owned()));
     let peak = match &known.details.finding {

@@ -121,7 +121,7 @@ impl RunAccount {
     /// up stamps the packets of a train in one moment, as if the path were fast, and makes a train
     /// that it holds up as slow as it is itself.
     pub(super) fn watched(&self, busy: Busy) -> Option<Estimate> {
-        if self.stalled() > STOOD && !self.is_rate_shown() {
+        if (self.stalled() > STOOD && !self.is_rate_shown()) || self.is_hosts_rate() {
             return None;
         }
         let carried = self.most_carried()?;
