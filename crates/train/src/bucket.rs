@@ -15,6 +15,7 @@
 mod bend;
 mod ends;
 mod envelope;
+mod held_up;
 mod later;
 #[cfg(test)]
 mod tests;

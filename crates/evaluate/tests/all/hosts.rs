@@ -213,7 +213,7 @@ fn verdicts(
 /// An answer needs so many packets, however large they are.
 #[test]
 fn large_packets_get_as_many_rounds_as_usual_ones() {
-    let runs = verdicts(("plans/paths/jumbo.toml", "busy-both-ends.toml"), CAPACITY, 1..=40);
+    let runs = verdicts(("scenarios/capacity-jumbo.toml", "busy-both-ends.toml"), CAPACITY, 1..=40);
     let right = runs.iter().filter(|(_, said)| {
         said.is_some_and(|(verdict, share)| verdict == BoundKind::Estimated && (share - 1.0).abs() < 0.02)
     });
@@ -266,5 +266,30 @@ fn trains_far_slower_than_the_path_is_known_to_be_say_nothing_of_what_is_free() 
         let (rate, verdict) = (estimate.rate().unwrap(), estimate.verdict());
         let slow = verdict == BoundKind::Estimated && rate.high.as_f64() < 0.65 * truth;
         assert!(!slow, "seed {seed}: {rate:?} of {truth}");
+    }
+}
+
+/// Rounds that stamps made long leave no octets for a look, and yet trains that nobody slowed may
+/// all have come out of a bucket.
+#[test]
+fn a_bucket_is_looked_for_wherever_trains_keep_up() {
+    let runs = verdicts(("scenarios/capacity-bucket.toml", "quiet-both-ends.toml"), CAPACITY, 1..=100);
+    let wrong: Vec<u64> = runs
+        .iter()
+        .filter(|(_, said)| said.is_none_or(|(_, share)| (share - 1.0).abs() > 0.1))
+        .map(|(seed, _)| *seed)
+        .collect();
+    assert!(wrong.len() <= 8, "{wrong:?}");
+}
+
+/// Where stamps are coarse trains stand in for pairs. On a loaded path most of them agree on what
+/// others leave.
+#[test]
+fn what_others_leave_to_trains_is_no_capacity() {
+    let path = ("plans/paths/tight-behind-narrow.toml", "coalescing.toml");
+    for (seed, said) in verdicts(path, CAPACITY, 1..=40) {
+        let (verdict, share) = said.unwrap_or_else(|| panic!("seed {seed}: nothing"));
+        let holds = if verdict == BoundKind::LowerBound { share <= 1.0 } else { (share - 1.0).abs() < 0.05 };
+        assert!(holds, "seed {seed}: {verdict:?}, {share}");
     }
 }

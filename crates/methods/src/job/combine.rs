@@ -33,8 +33,9 @@ const MOST_REFILLED: f64 = 0.9;
 const USUAL_OCTETS: u64 = 60_000;
 
 /// What trains take from the capacity: the narrow link's rate where that is sure enough, else the
-/// least that it may be, and the token bucket that each of them empties first. What follows meets a link of the bucket's rate. A
-/// bucket that is too deep for that is no link, and a rate that varies is another by then.
+/// least that it may be, and the token bucket that each of them empties first. What follows meets a
+/// link of the bucket's rate. A bucket that is too deep for that is no link, and a rate that varies
+/// is another by then.
 pub(super) fn taken_over(known: &Estimate) -> Vec<(&'static str, String)> {
     let shaped = known.caveats.contains(&Caveat::Shaped);
     let depth = match &known.details.finding {

@@ -5,6 +5,7 @@ use std::time::Duration;
 use narrows_units::BitRate;
 
 use super::ends::{self, NO_FASTER, Pace, STEADY};
+use super::held_up;
 use narrows_probe::probes::{Fate, TrainReport};
 
 /// How a train arrived.
@@ -101,17 +102,6 @@ impl Course {
         self.bend.map_or(self.rate_bps, |bend| bend.peak_bps.max(self.rate_bps))
     }
 
-    /// The same without its bend, if a host that was held up, or a queue, made it: the packets before
-    /// waited so long that the path, at the rate behind the bend, brought most of what a bucket seems
-    /// to have let through meanwhile. `base_s`: the delay of a packet that waits nowhere, as
-    /// [`Bend::least_delay_s`].
-    #[must_use]
-    pub fn unless_held_up(self, base_s: f64) -> Self {
-        let brought = |bend: &Bend| (bend.least_delay_s - base_s) * bend.sustained_bps / 8.0;
-        let bend = self.bend.filter(|bend| brought(bend) < HELD_UP * bend.depth_octets);
-        Self { bend, ..self }
-    }
-
     /// Octets within which a bend would have shown.
     pub fn reach(&self) -> f64 {
         (self.octets - (LEAST_AFTER as f64 + 1.0) * self.packet_octets).max(0.0)
@@ -134,8 +124,6 @@ impl Course {
 
 /// The rate of what left at once, bit/s: above any link's, and a number that can be reckoned with.
 const AT_ONCE: f64 = 1e18;
-/// Most of it (ours).
-const HELD_UP: f64 = 0.7;
 /// Packets that must have arrived on either side of a bend (ours: a line through fewer is no line).
 const LEAST_BEFORE: usize = 3;
 pub(super) const LEAST_AFTER: usize = 8;
@@ -313,7 +301,7 @@ fn bend(report: &TrainReport, points: &[Point], min_ratio: f64, tick: f64) -> Op
         ours,
         sent_bps: peak.min(came),
         steady: steady && !at_once,
-        least_delay_s: first_delay(report)? + base,
+        least_delay_s: held_up::first_delay(report)? + base,
         before: head.len(),
         after: tail.len(),
         sender_limited: peak >= AS_FAST * left,
@@ -357,12 +345,6 @@ fn unequal(tail: &[Point]) -> bool {
     let steps = tail.windows(2).map(|two| f64::from(two[1].seq) - f64::from(two[0].seq));
     let off = steps.filter(|step| (step - mean).abs() > 1.01).count();
     off * 50 > tail.len()
-}
-
-/// What [`Point::delay`] leaves out: the time from the first departure to the first arrival, seconds.
-fn first_delay(report: &TrainReport) -> Option<f64> {
-    let arrived = report.received().map(|(_, at)| at.nanos()).min()?;
-    Some(arrived.saturating_sub(report.arrivals.first()?.departed.nanos()) as f64 * 1e-9)
 }
 
 /// The least delay of these packets, seconds, with the unknown offset that all have.

@@ -426,3 +426,25 @@ fn of_two_buckets_in_a_row_long_trains_show_the_slower() {
     let alone = found(&(0..6).map(short).chain((6..8).map(straight)).collect::<Vec<_>>());
     assert!(alone.sustained.bps().abs_diff(198_000_000) < 2_000_000, "{alone:?}");
 }
+
+/// A receiver that stood still for 2.5 ms stamps the 20 packets that came meanwhile together.
+#[test]
+fn a_train_that_waited_for_its_receiver_does_not_bend() {
+    let mut host_pair = host_pair(100, None, None, 1);
+    let mut report = trains(&mut host_pair, 200, 1, Duration::ZERO).remove(0);
+    let base = report.received().map(|(row, at)| at.nanos() - row.departed.nanos()).min().unwrap();
+    let began = report.arrivals[0].departed.nanos() + base;
+    for row in &mut report.arrivals {
+        if let Fate::Received(at) = &mut row.fate {
+            let read = began + 2_500_000 + i64::from(row.seq) * 2_000;
+            *at = Stamp::from_nanos(at.nanos().max(read));
+        }
+    }
+    let course = course(&report, 1.1, Duration::ZERO).unwrap();
+    let bend = course.bend.expect("two lines");
+    assert!((bend.sustained_bps / 97.5e6 - 1.0).abs() < 0.02, "{bend:?}");
+    let base_s = base as f64 * 1e-9;
+    assert_eq!(course.unless_held_up(base_s).bend, None);
+    // All trains waited as long: nothing tells it from a bucket.
+    assert_eq!(course.unless_held_up(bend.least_delay_s).bend, Some(bend));
+}

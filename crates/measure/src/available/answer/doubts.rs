@@ -17,8 +17,8 @@ const AGREE: f64 = 0.06;
 pub(super) const STOOD: f64 = 0.2;
 
 /// Others' traffic leaves a fast train at least half of the link, and mostly more. Between two busy
-/// ends (750 simulated runs over five paths) 6 of 23 answers were wrong whose trains came at less of
-/// the capacity than this, and 7 of 308 of the others (ours).
+/// ends (750 simulated runs over five paths) 6 of 23 answers were wrong whose trains came at less
+/// of the capacity than this, and 7 of 308 of the others (ours).
 const SLOWED: f64 = 2.0 / 3.0;
 
 /// What was seen, of an answer that trains near the turning point gave.
