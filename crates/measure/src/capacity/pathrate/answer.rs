@@ -7,7 +7,7 @@ use super::behind;
 use super::buckets::{credible, from_bucket, kept_up, not_excluded, or_at_same_rate, search, went_on};
 use super::by_trains::{WIDEST, blurred, from_bound, from_idle_trains, from_trains, too_wide, uncertain};
 use super::capprobe::{self, Filtered};
-use super::core::{LEAST_FULL, backed, core, pairs_within, sharpen};
+use super::core::{LEAST_FULL, are_shared_trains, backed, core, pairs_within, sharpen};
 use super::diagnostics::{common_caveats, diagnostics, finish, samples};
 use super::full_queue;
 use super::gaps;
@@ -228,6 +228,8 @@ fn is_trains_rate(decision: &Decision, found: &Pooled, unknown: bool) -> bool {
 
 fn from_pairs(session: &MethodRun, decision: &Decision) -> Result<Estimate, Reason> {
     match capprobe::filter(session) {
+        // Nor do stamps that are coarse tell which of them waited for nobody.
+        _ if are_shared_trains(session) => unfiltered(session, decision),
         Some(filtered) if filtered.converged => from_filter(session, decision, &filtered),
         Some(filtered) => match backed(session, decision, &filtered) {
             Some(found) => Ok(plain(session, found.rate, found.low, found.high)?.with("branch", "least delay")),
@@ -361,6 +363,7 @@ fn unfiltered(session: &MethodRun, decision: &Decision) -> Result<Estimate, Reas
     // that traffic: its packets between two of ours give modes of their own, at the trains' rate
     // and elsewhere. Only a mode of very many pairs stands, and only alone.
     let alone = !estimate.caveats.iter().any(|caveat| matches!(caveat, Caveat::Multimodal { .. }));
+    let alone = alone && !are_shared_trains(session);
     let many = session.of(Phase::Pairs).count() >= LEAST_PAIRS;
     let settled = modes::settled(session, modes::PAIRS_PER_ROUND);
     // Long trains at the rate of most pairs were slowed by nobody: two witnesses again.

@@ -39,9 +39,7 @@ pub(super) fn backed(session: &MethodRun, decision: &Decision, filtered: &Filter
     }
     let (low, high) = thickest(session, filtered.rate);
     let inside = pairs_within(session, low, high).1;
-    let lengths: Vec<f64> = inside.iter().map(|sample| sample.packets() as f64).collect();
-    // Where stamps are coarse trains stand in for pairs, and trains seldom pass undisturbed.
-    let short = narrows_stat::median(&lengths)? <= LONGEST_PAIR;
+    let short = !are_trains(&inside)?;
     let near = inside.len();
     let all = session.of(Phase::Pairs).count();
     // Behind the narrow link few pairs are squeezed together; many that are faster are its own.
@@ -52,6 +50,19 @@ pub(super) fn backed(session: &MethodRun, decision: &Decision, filtered: &Filter
         let found = sharpen(session, low, high);
         Pooled { low: found.low.min(filtered.rate), high: found.high.max(filtered.rate), ..found }
     })
+}
+
+/// Whether trains stand in for pairs, as they do where stamps are coarse, and others are on the
+/// narrow link: trains seldom pass undisturbed, and most say what others leave of it.
+pub(super) fn are_shared_trains(session: &MethodRun) -> bool {
+    let pairs: Vec<&Sample> = session.of(Phase::Pairs).collect();
+    let own = session.params.preset == Preset::Adaptive;
+    own && session.narrow_is_loaded(1) == Some(true) && are_trains(&pairs) == Some(true)
+}
+
+fn are_trains(pairs: &[&Sample]) -> Option<bool> {
+    let lengths: Vec<f64> = pairs.iter().map(|sample| sample.packets() as f64).collect();
+    narrows_stat::median(&lengths).map(|length| length > LONGEST_PAIR)
 }
 
 /// Where most pairs stand, of all windows that one stamp's error may have moved the pair of least

@@ -299,11 +299,15 @@ pub(super) fn trains_too_slow(session: &MethodRun, ip_bps: f64) -> bool {
 /// IP-layer rate that was found, or most at one, or some at less than two thirds of the others'.
 pub(super) fn may_be_a_buckets(session: &MethodRun, found_bps: Option<f64>) -> bool {
     let rates = session.rates(Phase::Trains);
-    let keep_up = |(trains, found): (f64, f64)| trains > KEEPING_UP * found;
-    let kept_up = trains_rate(session).zip(found_bps).is_some_and(keep_up);
+    let kept_up = found_bps.is_some_and(|found| kept_up(session, found));
     let Some((deviation, rate)) = narrows_stat::mad(&rates).zip(narrows_stat::median(&rates)) else { return kept_up };
     let slowest = rates.iter().copied().fold(rate, f64::min);
     kept_up || (rates.len() >= LEAST_ALIKE && (deviation < ALIKE * rate || slowest * APART < rate))
+}
+
+/// Whether trains came at nearly the IP-layer rate that was found.
+pub(super) fn kept_up(session: &MethodRun, found_bps: f64) -> bool {
+    trains_rate(session).is_some_and(|trains| trains > KEEPING_UP * found_bps)
 }
 
 /// The IP-layer rate of all trains together.

@@ -75,7 +75,9 @@ impl Adaptive {
         let spent = octets_spent || session.elapsed_ns() > FILTER_SHARE * most_ns(session);
         let found = said.map(|rate| session.ip_rate(rate));
         let unclear = !looked && !spent && modes::may_be_a_buckets(session, found);
-        self.loaded = !(alone || quiet || slow || bent);
+        // Nor did anybody slow long trains.
+        let free = session.narrow_is_loaded(1) != Some(true) && found.is_some_and(|ip| modes::kept_up(session, ip));
+        self.loaded = !(alone || quiet || free || slow || bent);
         // One look is enough where it excluded a bucket.
         let excluded = looked && buckets::search(session).excluded_octets > EXCLUDED_OCTETS;
         if (!self.loaded && (bent || !excluded)) || unclear {
