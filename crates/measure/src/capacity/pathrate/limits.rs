@@ -76,7 +76,7 @@ pub(super) fn from_carried(session: &MethodRun) -> Option<Estimate> {
     let longest = all().map(|train| train.bits()).fold(0.0, f64::max);
     let kept_up = |train: Carried| {
         // The stamps at both ends may be off.
-        let error = session.timing_error(train.longest_ns(base)).min(1.0);
+        let error = (2.0 * session.timing_error(train.longest_ns(base))).min(1.0);
         (1.0 - error) * train.sustained(base).min(train.ended_bps())
     };
     let least = all().filter(|train| train.bits() >= longest / 2.0).map(kept_up).reduce(f64::max);
