@@ -147,6 +147,14 @@ fn no_combination_of_bounds_is_wrong_and_what_fits_both_is_inconclusive() {
     assert!(counts[1] > 100 && counts[2] > 100, "{counts:?}");
 }
 
+/// Half of the load, the least share, explains a bound of 20, one of 10, and 10. So does no fall.
+#[test]
+fn what_one_share_of_the_load_explains_is_not_refuted() {
+    let available = [at_most(20.42), at_least(9.68), at_most(20.42), estimate(9.88)];
+    let ratio = prove(&Proof { available, load: rate(20.24), variation: 0.01 }).unwrap();
+    assert_eq!(ProofVerdict::of(ratio), ProofVerdict::Inconclusive, "{ratio}");
+}
+
 proptest! {
     #[test]
     fn widening_an_interval_to_a_bound_makes_no_wrong_verdict_surer(
