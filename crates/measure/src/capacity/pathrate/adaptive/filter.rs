@@ -3,7 +3,9 @@
 use narrows_units::nanos_f64;
 
 use super::long::loaded_reach_octets;
-use super::{Adaptive, FAILED_TRAINS, LONGEST_SEEN, SMALLEST_IP_OCTETS, Stage, gap_ns, most_ns, most_octets};
+use super::{
+    Adaptive, FAILED_TRAINS, LONGEST_SEEN, SMALLEST_IP_OCTETS, Stage, gap_ns, looks_early, most_ns, most_octets,
+};
 use crate::capacity::pathrate::sample::Phase;
 use crate::capacity::pathrate::session::MethodRun;
 use crate::capacity::pathrate::{PAIRS_PER_TRAIN, buckets, capprobe, modes, shape};
@@ -75,8 +77,10 @@ impl Adaptive {
         let spent = octets_spent || session.elapsed_ns() > FILTER_SHARE * most_ns(session);
         let found = said.map(|rate| session.ip_rate(rate));
         let unclear = !looked && !spent && modes::may_be_a_buckets(session, found);
-        // Nor did anybody slow long trains.
-        let free = session.narrow_is_loaded(1) != Some(true) && found.is_some_and(|ip| modes::kept_up(session, ip));
+        // Nor did anybody slow long trains. On slower links the rounds leave octets for a look.
+        let free = !looks_early(session)
+            && session.narrow_is_loaded(1) != Some(true)
+            && found.is_some_and(|ip| modes::kept_up(session, ip));
         self.loaded = !(alone || quiet || free || slow || bent);
         // One look is enough where it excluded a bucket.
         let excluded = looked && buckets::search(session).excluded_octets > EXCLUDED_OCTETS;
