@@ -97,11 +97,12 @@ impl ProofVerdict {
 ///
 /// Both say that the four values lie about a level with a steady drift, which are unknown and
 /// integrated out. Under "falls" the loaded windows lie lower by between half and all of the load,
-/// each share equally likely, since cross traffic may give way; nothing falls below none. That no
-/// share is likelier than another is a convenience: what the best of them explains is not refuted,
-/// though most of them do not explain it. Errors have Student's distribution with four degrees of
-/// freedom: cross traffic jumps more often than a normal variable, so that one jump alone proves
-/// nothing.
+/// each share equally likely, since cross traffic may give way; nothing falls below none. Errors
+/// have Student's distribution with four degrees of freedom: cross traffic jumps more often than a
+/// normal variable, so that one jump alone proves nothing.
+///
+/// That no share is likelier than another is a convenience. Where a window has a bound alone, what
+/// the best share explains is not refuted, though most of them do not explain it.
 ///
 /// An estimate contributes the density at its value. A bound contributes the probability that the
 /// window lies on its side, of which one in twenty is left to chance: bounds are ends of intervals
@@ -126,7 +127,8 @@ pub fn prove(proof: &Proof) -> Option<f64> {
     let unchanged = likelihood(&windows, 0.0, highest);
     let usual = falls.iter().sum::<f64>() / falls.len() as f64 / unchanged;
     let best = falls.iter().copied().fold(0.0, f64::max) / unchanged;
-    Some(if usual < 1.0 { best.clamp(usual, 1.0) } else { usual })
+    let bounded = windows.iter().any(|window| !window.available.is_estimate());
+    Some(if bounded && usual < 1.0 { best.clamp(usual, 1.0) } else { usual })
 }
 
 /// What B has available without a load: the mean of the estimates, else the highest bound.
