@@ -37,8 +37,9 @@ pub(super) struct RecordingArgs {
     both_ends: bool,
 }
 
-/// Less is not worth a file.
-const LEAST_SECONDS: f64 = 0.5;
+/// Less is not worth a file. Windows and the pauses between them are as long, so that a second of
+/// recording has half of one in windows.
+const LEAST_SECONDS: f64 = 0.25;
 
 pub(super) fn run(args: &HostArgs, file: &Path, stop: &Arc<AtomicBool>, progress: &Progress) -> Result<Exit, Failure> {
     output::check(Some(&file.to_path_buf()))?;
