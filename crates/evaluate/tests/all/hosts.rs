@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use narrows_evaluate::simulated::Simulation;
+use narrows_evaluate::simulated::{Simulated, Simulation};
 use narrows_host_profile::HostProfile;
 use narrows_probe::outcome::{BoundKind, Caveat, Confidence};
 use narrows_scenario::{PathDirection, Scenario};
@@ -30,6 +30,13 @@ fn of<'a>(scenario: &'a Scenario, (method, metric): (&str, Metric), params: &'a 
     }
 }
 
+/// What a run said, and its value as a share of the truth.
+fn said(run: &Simulated) -> Option<(BoundKind, f64)> {
+    let truth = run.truth.unwrap() as f64;
+    let estimate = run.measured.outcome.estimate()?;
+    Some((estimate.verdict(), estimate.in_unit().value as f64 / truth))
+}
+
 /// Seeds 1 to 10: values within this share of the truth, values further off and bounds that do not
 /// hold, other bounds and runs without either, and the most octets of a run.
 fn runs(path: &str, profile: &str, (method, metric): (&str, Metric), near: f64) -> (usize, usize, usize, u64) {
@@ -39,10 +46,7 @@ fn runs(path: &str, profile: &str, (method, metric): (&str, Metric), near: f64) 
     for seed in 1..=10 {
         let run = simulation.run(seed).unwrap();
         octets = octets.max(run.measured.cost.octets);
-        let truth = run.truth.unwrap() as f64;
-        let said = run.measured.outcome.estimate();
-        let share = said.map(|estimate| (estimate.verdict(), estimate.in_unit().value as f64 / truth));
-        match share {
+        match said(&run) {
             Some((BoundKind::Estimated, share)) if (share - 1.0).abs() <= near => right += 1,
             Some((BoundKind::LowerBound, share)) if share <= 1.0 => open += 1,
             Some(_) => wrong += 1,
@@ -201,13 +205,7 @@ fn verdicts(
 ) -> Vec<(u64, Option<(BoundKind, f64)>)> {
     let scenario = between(path, profile);
     let simulation = of(&scenario, asked, &[]);
-    let one = |seed| {
-        let run = simulation.run(seed).unwrap();
-        let truth = run.truth.unwrap() as f64;
-        let said = run.measured.outcome.estimate();
-        (seed, said.map(|estimate| (estimate.verdict(), estimate.in_unit().value as f64 / truth)))
-    };
-    seeds.map(one).collect()
+    seeds.map(|seed| (seed, said(&simulation.run(seed).unwrap()))).collect()
 }
 
 /// An answer needs so many packets, however large they are.

@@ -128,7 +128,7 @@ pub fn prove(proof: &Proof) -> Option<f64> {
     let usual = falls.iter().sum::<f64>() / falls.len() as f64 / unchanged;
     let best = falls.iter().copied().fold(0.0, f64::max) / unchanged;
     let bounded = windows.iter().any(|window| !window.available.is_estimate());
-    Some(if bounded && usual < 1.0 { best.clamp(usual, 1.0) } else { usual })
+    Some(if bounded && usual < 1.0 { best.min(1.0) } else { usual })
 }
 
 /// What B has available without a load: the mean of the estimates, else the highest bound.

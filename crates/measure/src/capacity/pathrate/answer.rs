@@ -1,6 +1,6 @@
 //! From the session to the outcome.
 
-use narrows_units::BitRate;
+use narrows_units::{BitRate, Metric};
 
 use super::batches;
 use super::behind;
@@ -14,7 +14,7 @@ use super::gaps;
 use super::hosts::{from_batches, mimicked, receiver_bound, sender_rate, sent_share};
 use super::least_delay;
 use super::limits::{
-    as_carried, as_long_trains, faster_than_any, from_carried, long_carried, most_carried, no_more_than,
+    as_carried, as_long_trains, faster_than_any, least_carried, long_carried, most_carried, no_less_than, no_more_than,
 };
 use super::modes::{self, Decision};
 use super::paced::least_capacity;
@@ -137,20 +137,16 @@ fn without_bucket(session: &MethodRun) -> Result<Estimate, Reason> {
 fn or_as_carried(session: &MethodRun, reason: Reason) -> Result<Estimate, Reason> {
     let disagree = matches!(reason, Reason::NoAgreement | Reason::ReceiveBatching);
     let own = session.params.preset == Preset::Adaptive;
-    from_carried(session).filter(|_| disagree && own).ok_or(reason)
+    let least = least_carried(session).filter(|_| disagree && own).ok_or(reason)?;
+    let bound = Estimate::ip_rate(Metric::IpCapacity, least, least, least).with("branch", "carried");
+    Ok(uncertain(bound.at_least(Limit::Path).caveat(Caveat::NotConverged)))
 }
 
 /// No bound is less than what a long train was carried at on and on.
-fn raised(session: &MethodRun, mut estimate: Estimate) -> Estimate {
-    let own = session.params.preset == Preset::Adaptive;
-    let carried = from_carried(session).filter(|_| own && estimate.verdict() == BoundKind::LowerBound);
-    if let Some(least) = carried.and_then(|carried| carried.rate()) {
-        estimate.adjust(|rate: &mut Ranged<BitRate>| {
-            (rate.value, rate.low) = (rate.value.max(least.value), rate.low.max(least.low));
-            rate.high = rate.high.max(least.high);
-        });
-    }
-    estimate
+fn raised(session: &MethodRun, estimate: Estimate) -> Estimate {
+    let bound = session.params.preset == Preset::Adaptive && estimate.verdict() == BoundKind::LowerBound;
+    let least = if bound { least_carried(session) } else { None };
+    least.into_iter().fold(estimate, |estimate, least| no_less_than(least, estimate))
 }
 
 /// Whether what there is so far names no value, though a sender could have shown one.
@@ -227,9 +223,11 @@ fn is_trains_rate(decision: &Decision, found: &Pooled, unknown: bool) -> bool {
 }
 
 fn from_pairs(session: &MethodRun, decision: &Decision) -> Result<Estimate, Reason> {
+    // Stamps that are coarse do not tell either which of them waited for nobody.
+    if are_shared_trains(session) {
+        return unfiltered(session, decision);
+    }
     match capprobe::filter(session) {
-        // Nor do stamps that are coarse tell which of them waited for nobody.
-        _ if are_shared_trains(session) => unfiltered(session, decision),
         Some(filtered) if filtered.converged => from_filter(session, decision, &filtered),
         Some(filtered) => match backed(session, decision, &filtered) {
             Some(found) => Ok(plain(session, found.rate, found.low, found.high)?.with("branch", "least delay")),
@@ -362,8 +360,8 @@ fn unfiltered(session: &MethodRun, decision: &Decision) -> Result<Estimate, Reas
     // With other traffic on the narrow link and no clean pair, most of what pairs show is made of
     // that traffic: its packets between two of ours give modes of their own, at the trains' rate
     // and elsewhere. Only a mode of very many pairs stands, and only alone.
-    let alone = !estimate.caveats.iter().any(|caveat| matches!(caveat, Caveat::Multimodal { .. }));
-    let alone = alone && !are_shared_trains(session);
+    let several = estimate.caveats.iter().any(|caveat| matches!(caveat, Caveat::Multimodal { .. }));
+    let alone = !several && !are_shared_trains(session);
     let many = session.of(Phase::Pairs).count() >= LEAST_PAIRS;
     let settled = modes::settled(session, modes::PAIRS_PER_ROUND);
     // Long trains at the rate of most pairs were slowed by nobody: two witnesses again.

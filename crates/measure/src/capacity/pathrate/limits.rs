@@ -1,6 +1,6 @@
-//! What may be said at most: no more than trains were carried at.
+//! What trains were carried at: no more may be said at most, and no less of a bound.
 
-use narrows_units::{BitRate, Metric};
+use narrows_units::BitRate;
 
 use super::batches;
 use super::by_trains::uncertain;
@@ -53,12 +53,8 @@ pub(super) fn as_long_trains(session: &MethodRun, estimate: Estimate) -> Estimat
 /// Of shorter ones a bucket lets more through at once, so that they bound nothing that longer ones
 /// contradict.
 pub(super) fn long_carried(session: &MethodRun) -> Option<f64> {
-    let short = session.samples.iter().filter_map(|sample| sample.carried);
-    let base = Carried::base(session.long.iter().copied().chain(short))?;
-    let longest = session.long.iter().map(Carried::bits).fold(0.0, f64::max);
-    let long = session.long.iter().filter(|train| train.bits() >= longest / 2.0);
-    let kept_up = long.map(|train| train.sustained(base).min(train.ended_bps()));
-    kept_up.reduce(f64::max).filter(|most| most.is_finite())
+    let base = session.least_delay_ns()?;
+    of_longest(session.long.iter().copied(), |train| kept_up(train, base))
 }
 
 /// The highest rate at which a train was carried, from its first departure to its last arrival less
@@ -68,21 +64,36 @@ pub(super) fn most_carried(session: &MethodRun) -> Option<f64> {
     Carried::fastest(all(), Carried::base(all())?)
 }
 
-/// What is left where samples name no value, though trains came through: the path carried the
-/// longest of them on and on. `None` if none did.
-pub(super) fn from_carried(session: &MethodRun) -> Option<Estimate> {
+/// What the path carried at least: the same of the trains that came whole, less what the stamps at
+/// both ends may be off by.
+pub(super) fn least_carried(session: &MethodRun) -> Option<BitRate> {
     let all = || session.samples.iter().chain(&session.too_fast).filter_map(|sample| sample.carried);
     let base = Carried::base(all())?;
-    let longest = all().map(|train| train.bits()).fold(0.0, f64::max);
-    let kept_up = |train: Carried| {
-        // The stamps at both ends may be off.
+    let surely = |train: &Carried| {
         let error = (2.0 * session.timing_error(train.longest_ns(base))).min(1.0);
-        (1.0 - error) * train.sustained(base).min(train.ended_bps())
+        (1.0 - error) * kept_up(train, base)
     };
-    let least = all().filter(|train| train.bits() >= longest / 2.0).map(kept_up).reduce(f64::max);
-    let least = least.filter(|rate| *rate > 0.0).and_then(bit_rate)?;
-    let bound = Estimate::ip_rate(Metric::IpCapacity, least, least, least).with("branch", "carried");
-    Some(uncertain(bound.at_least(Limit::Path).caveat(Caveat::NotConverged)))
+    of_longest(all(), surely).filter(|rate| *rate > 0.0).and_then(bit_rate)
+}
+
+fn kept_up(train: &Carried, base_ns: i64) -> f64 {
+    train.sustained(base_ns).min(train.ended_bps())
+}
+
+/// The highest rate of those trains that are at least half as long as the longest.
+fn of_longest(trains: impl Iterator<Item = Carried> + Clone, rate: impl Fn(&Carried) -> f64) -> Option<f64> {
+    let longest = trains.clone().map(|train| train.bits()).fold(0.0, f64::max);
+    let rates = trains.filter(|train| train.bits() >= longest / 2.0).map(|train| rate(&train));
+    rates.reduce(f64::max).filter(|most| most.is_finite())
+}
+
+pub(super) fn no_less_than(least: BitRate, mut estimate: Estimate) -> Estimate {
+    estimate.adjust(|rate: &mut Ranged<BitRate>| {
+        rate.value = rate.value.max(least);
+        rate.low = rate.low.max(least);
+        rate.high = rate.high.max(least);
+    });
+    estimate
 }
 
 pub(super) fn no_more_than(most: f64, mut estimate: Estimate) -> Estimate {

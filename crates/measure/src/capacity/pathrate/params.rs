@@ -39,8 +39,8 @@ params! {
         },
         /// Adaptive: largest share of the narrow link that probes take on average.
         pub utilisation: f64 = "0.15" { unit: "share", range: Between("0.001", "1"), source: "ours" },
-        /// Adaptive: no further round begins once this many IP octets were sent. Where packets are
-        /// larger than 1500 octets, so many more.
+        /// Adaptive: no further round begins once this many IP octets were sent; in
+        /// proportion more where packets are larger than 1500 octets.
         pub max_octets: u64 = "1.7 MB" from Octets => (Octets::count) { source: "ours" },
         /// Adaptive: most IP octets of a train that looks for a token bucket; none is sent with 0.
         pub bucket_octets: u64 = "1.2 MB" from Octets => (Octets::count) {

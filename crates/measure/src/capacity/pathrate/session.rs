@@ -120,15 +120,23 @@ impl MethodRun {
         }
         if report.arrivals.len() >= LEAST_BENDING {
             let course = bucket::course(report, BucketSearchParams::default().min_ratio, tick);
-            let base_s = self.base_ns(report).map_or(f64::INFINITY, |base| base as f64 * 1e-9);
-            self.courses.extend(course.map(|course| course.unless_held_up(base_s)));
+            self.courses.extend(course.map(|course| match course.bend {
+                Some(_) => course.unless_held_up(self.base_s(report)),
+                None => course,
+            }));
         }
     }
 
-    /// The least delay of a packet so far, this train's among them.
-    fn base_ns(&self, report: &TrainReport) -> Option<i64> {
-        let short = self.samples.iter().filter_map(|sample| sample.carried);
-        Carried::base(short.chain(self.long.iter().copied()).chain(Carried::of(report, arrived_ns)))
+    /// The least delay of a packet so far.
+    pub(super) fn least_delay_ns(&self) -> Option<i64> {
+        Carried::base(self.long.iter().copied().chain(self.samples.iter().filter_map(|sample| sample.carried)))
+    }
+
+    /// The same in seconds, this train's among them.
+    fn base_s(&self, report: &TrainReport) -> f64 {
+        let own = Carried::of(report, arrived_ns).map(|train| train.least_ns());
+        let least = self.least_delay_ns().into_iter().chain(own).min();
+        least.map_or(f64::INFINITY, |least| least as f64 * 1e-9)
     }
 
     /// One that came through makes the train good.
