@@ -83,6 +83,26 @@ fn pairs_that_pass_a_small_bucket_are_no_faster_link() {
     assert!(right >= 9 && wrong == 0, "{right} {wrong} {open}");
 }
 
+/// The first packet that waits for a slow shaper does so for a late timer, and short trains, which
+/// end soon after, are too slow by the same.
+#[test]
+fn a_late_timer_makes_no_slow_shaper_slower() {
+    let scenario = between("scenarios/capacity-kernel-shaper-slow.toml", "quiet.toml");
+    let simulation = of(&scenario, CAPACITY, &[]);
+    let mut missed = Vec::new();
+    for seed in 1..=40 {
+        let run = simulation.run(seed).unwrap();
+        let truth = run.truth.unwrap() as f64;
+        let rate = run.measured.outcome.estimate().unwrap().rate().unwrap();
+        assert!((rate.value.as_f64() / truth - 1.0).abs() < 0.0015, "seed {seed}: {rate:?} of {truth}");
+        let half = (rate.high.as_f64() - rate.low.as_f64()) / 2.0 / truth;
+        assert!(half < 0.003, "seed {seed}: {rate:?} of {truth}");
+        let holds = (rate.low.as_f64()..=rate.high.as_f64()).contains(&truth);
+        missed.extend((!holds).then_some(seed));
+    }
+    assert!(missed.len() <= 8, "{missed:?}");
+}
+
 /// Between two busy hosts trains come in lumps at any rate, and as slowly as a host runs. Neither
 /// what they seem to be carried at behind a loaded gigabit nor the small packets' share of that is
 /// available.

@@ -58,7 +58,8 @@ fn answer(session: &MethodRun) -> Result<Estimate, Reason> {
     }
     if let Some(turning_point) = search.turning_point.filter(|turning_point| credible(session, turning_point)) {
         let found = from_bucket(session, &turning_point, behind::estimate(session, &turning_point));
-        return Ok(if found.verdict() == BoundKind::LowerBound {
+        let open = found.verdict() == BoundKind::LowerBound || found.confidence == Confidence::Low;
+        return Ok(if open {
             or_at_same_rate(session, found, &turning_point, without_bucket(session).ok())
         } else {
             found

@@ -227,21 +227,21 @@ pub(super) fn from_bucket(session: &MethodRun, turning_point: &TurningPoint, beh
     estimate
 }
 
-/// A bound, or the value that everything but the bends says where trains went on at that rate: a
+/// What is not sure, or the value that everything but the bends says where trains went on at that rate: a
 /// bucket of a few packets, and what others take of it, change nothing else.
 pub(super) fn or_at_same_rate(
     session: &MethodRun,
-    bound: Estimate,
+    unsure: Estimate,
     turning_point: &TurningPoint,
     other: Option<Estimate>,
 ) -> Estimate {
     if !is_small(session, turning_point) {
-        return bound;
+        return unsure;
     }
     let (low, high) = turning_point.sustained_range;
     let value = other.filter(|other| other.verdict() == BoundKind::Estimated);
     let alike = value.filter(|value| value.rate().is_some_and(|rate| (low..=high).contains(&rate.value)));
-    alike.map_or(bound, |value| {
+    alike.map_or(unsure, |value| {
         let mut value = value.caveat(Caveat::Shaped);
         value.limited_by = Limit::Shaper;
         value

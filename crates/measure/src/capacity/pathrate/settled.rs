@@ -43,7 +43,10 @@ impl Settled {
 /// later part of a train faster than its capacity, and none lets two packets through at once.
 pub(super) fn corrected(session: &MethodRun, found: Result<Estimate, Reason>) -> Result<Estimate, Reason> {
     let credible = |settled: &Settled| !came_first(session) || bears_out(session, settled);
-    let Some(settled) = settled(session).filter(credible) else { return found };
+    let Some(settled) = settled(session).filter(credible) else {
+        let few = of_few_trains(session).filter(|_| session.of(Phase::Pairs).next().is_none());
+        return few.into_iter().fold(found, |found, few| found.map(|estimate| refined(session, &few, estimate)));
+    };
     let wire = |ip: BitRate| ip.as_f64() / session.ip_rate(1.0);
     let contradicted = match &found {
         Err(_) => settled.bucket,
@@ -57,7 +60,7 @@ pub(super) fn corrected(session: &MethodRun, found: Result<Estimate, Reason>) ->
         }),
     };
     if !contradicted {
-        return found;
+        return found.map(|estimate| refined(session, &settled, estimate));
     }
     if let Some(between) = rate_between(session, settled.rate) {
         return mixed::estimate(session, settled.rate, between);
@@ -73,6 +76,31 @@ pub(super) fn corrected(session: &MethodRun, found: Result<Estimate, Reason>) ->
     let found = plain(session, rate, settled.rate - error, 2.0 * rate - settled.rate + error)?;
     let found = found.with("branch", "settled trains").caveat(Caveat::Shaped);
     Ok(if settled.agreed { found } else { uncertain(found) })
+}
+
+/// A value near what trains settled at behind a shaper's small bucket: the first packet that waits
+/// does so for a timer that is late, which short trains take for a lower rate, all of them alike.
+/// Beside traffic of others they may be the ones that passed it by.
+fn refined(session: &MethodRun, settled: &Settled, mut estimate: Estimate) -> Estimate {
+    let value = estimate.verdict() == BoundKind::Estimated;
+    let (low, high) = (settled.rate - settled.error, settled.rate + settled.error);
+    let ip = |wire: f64| bit_rate(session.ip_rate(wire));
+    let near =
+        estimate.rate().is_some_and(|rate| (rate.value.as_f64() / session.ip_rate(settled.rate) - 1.0).abs() < APART);
+    let Some(((rate, low), high)) =
+        ip(settled.rate).zip(ip(low)).zip(ip(high)).filter(|_| value && near && settled.bucket)
+    else {
+        return estimate;
+    };
+    let alone = session.narrow_is_loaded(1) == Some(false);
+    estimate.adjust(|range: &mut Ranged<BitRate>| {
+        if alone {
+            *range = Ranged { value: rate, low, high, ..*range };
+        } else {
+            (range.low, range.high) = (range.low.min(low), range.high.max(high));
+        }
+    });
+    estimate
 }
 
 /// Packets of the trains that tell more, where most begin as behind a bucket and are too short to
@@ -101,6 +129,21 @@ fn settled(session: &MethodRun) -> Option<Settled> {
         Some(Settled { rate, error: error * rate, bucket: true, agreed: false })
     })?;
     Some(with_longest(session, found).unwrap_or(found))
+}
+
+/// The same of few trains, before any pairs. Each takes as long as packets at the shaper's rate do,
+/// but for how much later than at its first packet the timer was at its last, which is what its
+/// gaps differ by.
+fn of_few_trains(session: &MethodRun) -> Option<Settled> {
+    let trains = later_parts(session);
+    let all: Vec<&Later<'_>> = trains.iter().collect();
+    let gaps: Vec<f64> = trains.iter().flat_map(|train| later(train.sample)).copied().collect();
+    let gap_ns = narrows_stat::mean(&gaps)?;
+    let late_ns = narrows_stat::variance_sample(&gaps)?.sqrt();
+    let error = 2.0 * late_ns * (trains.len() as f64).sqrt() / gaps_of(&trains) / gap_ns;
+    let bucket = gaps.len() >= FEW_GAPS && lets_some_through(session, &all, gap_ns);
+    let rate = rate(session, gap_ns);
+    bucket.then_some(Settled { rate, error: error * rate, bucket, agreed: true })
 }
 
 /// The mean with what the longest trains tell, which no traffic of others moves.
@@ -305,6 +348,8 @@ const FASTER: f64 = 0.25;
 const LEAST_TRAINS: usize = 4;
 /// Ours: a timer that is late by a packet's time is then a fiftieth of the rate.
 const LEAST_GAPS: f64 = 60.0;
+/// Ours: two trains of nine packets.
+const FEW_GAPS: usize = 10;
 /// Ours.
 const FIRST_PART: usize = 4;
 const LEAST_FIRST: usize = 2;
