@@ -14,13 +14,24 @@ use super::session::MethodRun;
 /// that hop no faster than the narrow link lets them, and fell short by more than this says.
 pub(super) fn least_capacity(session: &MethodRun, decision: &Decision) -> Option<f64> {
     let adr = decision.adr.filter(|adr| adr.trains >= LEAST_TRAINS)?;
-    if is_slowed(session) { on_the_line(session, adr.rate - adr.error, 2.0) } else { None }
+    let checks: Vec<&Sample> = passed(session, Phase::Check).collect();
+    if is_slowed(session) { on_the_line(session, &checks, adr.rate - adr.error, (2.0, 0.0)) } else { None }
 }
 
 /// The likely wire rate of a link on which other traffic slowed paced trains as it did, and long
-/// ones to `trains` bit/s.
+/// ones to `trains` bit/s. A train paced by what pairs named before may be far faster than those;
+/// it is no check of their rate.
 pub(super) fn likely_capacity(session: &MethodRun, trains: f64) -> Option<f64> {
-    if is_slowed(session) { on_the_line(session, trains, 0.0) } else { None }
+    let near = |rate: f64| (REACHED..MUCH_FASTER).contains(&(rate / trains));
+    let of_rate = |one: &&Sample| one.sent_rate(session.framing()).is_some_and(near);
+    let checks: Vec<&Sample> = passed(session, Phase::Check).filter(of_rate).collect();
+    let spans: Vec<f64> = checks.iter().map(|sample| sample.span_ns()).collect();
+    let slowed: Vec<f64> = checks.iter().map(|sample| 1.0 - sample.sent_ns / sample.span_ns()).collect();
+    let error = session.timing_error(narrows_stat::median(&spans)?);
+    // A link before the bucket holds up what left faster; what passes at once came at its rate.
+    let before = narrows_stat::median(&session.rates(Phase::Preliminary)).map_or(0.0, |pairs| trains / pairs);
+    let is_slowed = narrows_stat::mean(&slowed)? > SLOWED.max(2.0 * error);
+    is_slowed.then(|| on_the_line(session, &checks, trains, (0.0, before)))?
 }
 
 /// Whether trains paced at the rate found were slowed, and left at that rate.
@@ -29,15 +40,14 @@ fn is_slowed(session: &MethodRun) -> bool {
 }
 
 /// From the two equations, with what paced trains kept of their rate, and so many standard errors
-/// of it.
-fn on_the_line(session: &MethodRun, trains: f64, errors: f64) -> Option<f64> {
+/// of it. Back-to-back trains came to the link as they left, or in `before` of the time they took.
+fn on_the_line(session: &MethodRun, checks: &[&Sample], trains: f64, (errors, before): (f64, f64)) -> Option<f64> {
     let shares: Vec<f64> = passed(session, Phase::Trains).map(|sample| sample.sent_ns / sample.span_ns()).collect();
-    let checks: Vec<&Sample> = passed(session, Phase::Check).collect();
     let kept: Vec<f64> = checks.iter().map(|sample| sample.sent_ns / sample.span_ns()).collect();
     let paced: Vec<f64> = checks.iter().filter_map(|sample| sample.sent_rate(session.framing())).collect();
-    let scatter = (narrows_stat::variance_sample(&kept)? / kept.len() as f64).sqrt();
+    let scatter = (narrows_stat::variance_sample(&kept).unwrap_or(0.0) / kept.len() as f64).sqrt();
     let kept = narrows_stat::mean(&kept)? + errors * scatter;
-    let (sent, paced) = (narrows_stat::median(&shares)?, narrows_stat::median(&paced)?);
+    let (sent, paced) = (narrows_stat::median(&shares)?.max(before), narrows_stat::median(&paced)?);
     (sent < FASTER * kept && kept < 1.0).then(|| (trains - sent * paced) / (1.0 - sent / kept))
 }
 
@@ -73,3 +83,7 @@ const FASTER: f64 = 0.8;
 const REACHED: f64 = 0.9;
 /// Ours: trains paced at the lower rate are slowed by 3 % then, which is clear of their scatter.
 const FAR_ABOVE: f64 = 1.2;
+/// Ours: of the trains' rate; beyond, a train paced so is nearly back to back.
+const MUCH_FASTER: f64 = 1.5;
+/// As for every check.
+const SLOWED: f64 = 0.01;
