@@ -311,3 +311,50 @@ fn what_others_leave_to_trains_is_no_capacity() {
         assert!(holds, "seed {seed}: {verdict:?}, {share}");
     }
 }
+
+/// Of a run's answers with these seeds: those whose intervals miss the truth, and the median error.
+fn misses(path: &str, profile: &str, params: &[(&str, &str)], seeds: std::ops::RangeInclusive<u64>) -> (Vec<u64>, f64) {
+    let scenario = between(path, profile);
+    let params: Vec<(String, String)> =
+        params.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect();
+    let simulation = of(&scenario, ("slope", Metric::AvailableIpCapacity), &params);
+    let (mut missed, mut errors) = (Vec::new(), Vec::new());
+    for seed in seeds {
+        let run = simulation.run(seed).unwrap();
+        let truth = run.truth.unwrap() as f64;
+        let Some(estimate) = run.measured.outcome.estimate() else { continue };
+        let rate = estimate.rate().unwrap();
+        let high = if estimate.verdict() == BoundKind::LowerBound { f64::INFINITY } else { rate.high.as_f64() };
+        missed.extend((truth < rate.low.as_f64() || truth > high).then_some(seed));
+        errors.push((rate.value.as_f64() / truth - 1.0).abs());
+    }
+    assert!(errors.len() >= 36, "{} answers", errors.len());
+    (missed, narrows_stat::median(&errors).unwrap())
+}
+
+/// Packets that others send five at a time pass a bucket without a wait, as if nobody sent any.
+#[test]
+fn even_traffic_that_a_bucket_lets_through_is_not_free() {
+    let params = [("bucket", "21000"), ("bucket-peak", "1900000000"), ("narrow", "200000000")];
+    for profile in ["quiet.toml", "quiet-both-ends.toml"] {
+        let path = "scenarios/cross-bursts-and-even-behind-bucket.toml";
+        let (missed, error) = misses(path, profile, &params, 1..=40);
+        assert!(missed.len() <= 4 && error < 0.15, "{profile}: {missed:?} missed, {error}");
+    }
+}
+
+/// What empties a bucket stands in front of a train: that it waits is not the path's being slow.
+#[test]
+fn trains_that_wait_behind_what_empties_a_bucket_are_not_slow() {
+    let params = [
+        ("bucket", "430000"),
+        ("bucket-peak", "1560000000"),
+        ("narrow", "100000000"),
+        ("trains", "4"),
+        ("load", "0.4"),
+    ];
+    for profile in ["quiet.toml", "quiet-both-ends.toml"] {
+        let (missed, error) = misses("scenarios/slope-behind-deep-bucket.toml", profile, &params, 1..=40);
+        assert!(missed.is_empty() && error < 0.005, "{profile}: {missed:?} missed, {error}");
+    }
+}

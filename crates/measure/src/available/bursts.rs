@@ -64,11 +64,12 @@ impl Outside {
 /// - A queue stands for most of the time: no more than `(1 - b) C` is left, whatever trains say. It
 ///   may be a faster link's, so the interval reaches up to `A'`.
 /// - Bursts beside even traffic: `(1 - b) A'`. Trains may have met some of them, so the interval
-///   reaches up to `A'`.
+///   reaches up to `A'`. Where trains are known to have been beside bursts for a share `met` of
+///   their time, it is `(1 - b) / (1 - met) A'`.
 pub(super) fn taken(
     trains: Outside,
     (path, fastest): (f64, Option<f64>),
-    (busy, hosts): (Busy, bool),
+    (busy, hosts, met): (Busy, bool, f64),
     floor: f64,
 ) -> Bursts {
     let by_watch = busy.is_all_bursts();
@@ -97,10 +98,11 @@ pub(super) fn taken(
     }
     let halves = ((idle * low).hypot(half), (idle * high).hypot(half));
     if !by_watch {
+        let left = (idle / (1.0 - met)).min(1.0) * available;
         return Bursts {
             outside: available,
-            load,
-            halves: (halves.0, halves.1.max(high + load)),
+            load: available - left,
+            halves: (halves.0 + left - idle * available, halves.1.max(high + available - left)),
             doubtful: true,
             by_watch,
         };

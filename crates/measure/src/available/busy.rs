@@ -98,6 +98,17 @@ impl Busy {
         (self.bursts as f64 * each / self.time).min(1.0 - self.share).max(0.0)
     }
 
+    /// Share of so many seconds after a time without a burst in which there is one, where bursts and
+    /// the times between them end at random: `b (1 - exp(-t / τ))` of the time at `t`, with
+    /// `τ = (1 - b) D` and `D` a burst's mean length.
+    pub(crate) fn met_within(&self, seconds: f64) -> f64 {
+        let tau = (1.0 - self.share) * self.share * self.time / self.bursts.max(1) as f64;
+        if tau <= 0.0 || seconds <= 0.0 {
+            return 0.0;
+        }
+        self.share * (1.0 - tau / seconds * (1.0 - (-seconds / tau).exp()))
+    }
+
     /// Whether `trains` of `seconds` together would have met pauses of a host, were packets held up
     /// by those.
     pub(crate) fn would_meet(&self, trains: usize, seconds: f64) -> bool {
@@ -300,6 +311,17 @@ mod tests {
         assert!((busy.share - 10.0 / 35.0).abs() < 0.02, "{busy:?}");
         assert!(busy.matters() && !busy.may_be_hosts(), "{busy:?}");
         assert!(busy.error < 0.05 && (29..=30).contains(&busy.bursts), "{busy:?}");
+    }
+
+    #[test]
+    fn long_trains_meet_bursts_that_are_not_there_when_they_come() {
+        let busy = watch(1050, 35, 9_500).busy(5 * MS, THRESHOLD, FREE).unwrap();
+        // Of a time far longer than a burst all but what one lasts, of a shorter one next to none.
+        assert!((busy.met_within(10.0) / busy.share - 1.0).abs() < 0.01, "{busy:?}");
+        assert!(busy.met_within(1e-4) < 0.01 * busy.share && busy.met_within(0.0) < 1e-9, "{busy:?}");
+        // τ = 25/35 of 10 ms: 1 - e^-1 of it over itself.
+        let met = busy.met_within(0.00714) / busy.share;
+        assert!((met - 0.368).abs() < 0.02, "{met}");
     }
 
     /// Waits about the threshold, as even traffic makes them: no time counts twice.

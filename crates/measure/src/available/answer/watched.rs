@@ -47,7 +47,10 @@ impl RunAccount {
     fn taken(&self, trains: Outside, path: f64, busy: Busy) -> Bursts {
         let hosts = self.hosts_paused(busy);
         let hidden = self.bucket_octets.map_or(0.0, |octets| busy.hidden_by(octets, path));
-        let of = (Busy { share: busy.share + hidden, ..busy }, hosts);
+        let busy_for = Busy { share: busy.share + hidden, ..busy };
+        // Behind a bucket long trains are what tells even traffic from none.
+        let met = if self.bucket_known { busy_for.met_within(self.train_length()) } else { 0.0 };
+        let of = (busy_for, hosts, met);
         let mut bursts = bursts::taken(trains, (path, self.found_on()), of, SURE * FLOOR * path);
         bursts.halves = (bursts.halves.0 + hidden * path, bursts.halves.1 + hidden * path);
         bursts.doubtful |= hidden > 0.0;
@@ -56,6 +59,12 @@ impl RunAccount {
             bursts.doubtful = true;
         }
         self.within_twice(bursts)
+    }
+
+    /// The time over which a train that met no burst's queue when it came says what is available, s.
+    fn train_length(&self) -> f64 {
+        let kept = self.trains.iter().filter(|train| !train.met_burst);
+        narrows_stat::median(&kept.map(|train| train.backlogged_time).collect::<Vec<_>>()).unwrap_or(0.0)
     }
 
     /// Whether a pause of a host may have been what packets waited for. A bucket that is known to

@@ -15,8 +15,10 @@ use narrows_train::carried::Carried;
 use narrows_train::train_method::arrived_ns;
 
 /// Times the bucket's rate that what comes behind the head shows a bucket that was not empty: the
-/// rate is known better (ours).
-const THROUGH: f64 = 1.05;
+/// rate is known better. Behind an empty one trains come no faster however they left, but for those
+/// that left far slower, which a host may have held up (ours).
+const THROUGH: f64 = 1.03;
+const LEFT_AT: f64 = 0.9;
 /// Packets behind the head that tell (ours).
 const TELLING: usize = 16;
 /// By how much the head grows then, and up to how much (ours: what is spent on a bucket at most, as
@@ -52,14 +54,15 @@ impl Machine {
     /// head did not empty it. The next one is longer, while that may be.
     pub(super) fn was_too_shallow(&mut self, behind: &TrainReport) -> bool {
         let (Some(octets), Some(narrow)) = (self.params.bucket, self.params.narrow) else { return false };
-        let most = narrow.as_f64() * THROUGH;
         let through = behind.arrivals.len() >= TELLING
-            && Carried::of(behind, arrived_ns).is_some_and(|train| train.ended_bps() > most)
-            && behind.departure_rate().is_some_and(|rate| rate.as_f64() > most);
+            && Carried::of(behind, arrived_ns).is_some_and(|train| train.ended_bps() > THROUGH * narrow.as_f64())
+            && behind.departure_rate().is_some_and(|rate| rate.as_f64() > LEFT_AT * narrow.as_f64());
         let deeper = (octets * DEEPER.0 / DEEPER.1).min(self.deepest);
         let grows = through && self.emptying > 0 && deeper > octets;
         if grows {
             self.params.bucket = Some(deeper);
+            // What went through before without any delay may have come out of the bucket, too.
+            self.seen.trains.retain(|train| !train.is_quiet());
         }
         grows
     }

@@ -9,6 +9,7 @@ use super::super::bursts::{Outside, STANDS};
 use super::super::busy::{Busy, FREE_PACKETS};
 use super::super::levels::NORMAL;
 use super::super::params::Mode;
+use super::super::train::TrainSlope;
 use super::Machine;
 use super::ending::FAIR;
 use narrows_probe::Step;
@@ -49,6 +50,11 @@ const LONGER: f64 = 32.0;
 /// The queue that a train left behind drains by what is free. That time is not watched, but at
 /// least and at most so many times the delay left (ours: what is free is not known well).
 const LEFT: (f64, f64) = (3.0, 12.0);
+
+/// Behind a token bucket: traffic of a twentieth slows a train at the path's rate by as much, and of
+/// their time a third is outside bursts (ours).
+const SLOWED: f64 = 0.05;
+const ALONE: f64 = 0.33;
 
 /// What follows the small packets that are under way.
 #[derive(Debug, Clone, PartialEq)]
@@ -178,9 +184,13 @@ impl Machine {
     /// What the small packets saw.
     fn busy(&self) -> Option<Busy> {
         let (base_ns, scale) = (self.base_ns()?, self.scale());
+        // Packets that even traffic of others comes with wait behind a bucket no more than those
+        // that come alone.
+        let hides = self.seen.bucket_known && !self.passed_alone();
         let watch = |waits_ns| {
             let free_ns = 1e9 * FREE_PACKETS * scale.packet / scale.rate;
-            self.seen.watch.busy(base_ns, waits_ns, free_ns)
+            let busy = self.seen.watch.busy(base_ns, waits_ns, free_ns)?;
+            Some(if hides { Busy { free: 0.0, free_error: 0.0, ..busy } } else { busy })
         };
         let all = watch(1e9 * self.waits())?;
         if all.is_all_bursts() || all.share >= STANDS {
@@ -188,6 +198,16 @@ impl Machine {
         }
         // Beside even traffic, those that wait for much longer than half of them do.
         watch((1e9 * self.waits()).max(LONGER * self.seen.watch.half(base_ns)?))
+    }
+
+    /// Whether trains at the path's rate came as they left for so much of their time that nothing
+    /// but bursts can have been beside them.
+    fn passed_alone(&self) -> bool {
+        let path = self.scale().rate;
+        let fast = || self.seen.trains.iter().filter(|train| train.rate_in >= (1.0 - SLOWED) * path);
+        let alone = fast().filter(|train| train.rate_out >= (1.0 - SLOWED) * train.rate_in.min(path));
+        let time = |trains: &mut dyn Iterator<Item = &TrainSlope>| trains.map(|train| train.send_time).sum::<f64>();
+        time(&mut alone.into_iter()) > ALONE * time(&mut fast())
     }
 
     /// Marks the trains that found a burst's queue when they came, unless hardly one did not.

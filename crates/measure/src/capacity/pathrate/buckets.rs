@@ -221,7 +221,7 @@ pub(super) fn from_bucket(session: &MethodRun, turning_point: &TurningPoint, beh
         // On a link twice as fast a packet of others between any two makes the same.
         estimate.adjust(|rate: &mut Ranged<BitRate>| rate.high = rate.high.max(turning_point.peak));
     }
-    if turning_point.trains < 3 || session.tally.reordered > 0 || half {
+    if turning_point.trains < 3 || session.tally.reordered_ratio() > REORDERED || half {
         estimate.confidence = Confidence::Low;
     }
     estimate
@@ -338,5 +338,7 @@ const SHARED: f64 = 0.5;
 const SHARED_TWICE: f64 = 1.0 / 3.0;
 /// Ours: what a timer moves the ends of long trains by.
 const LIKE_OTHERS: f64 = 0.03;
+/// Ours: a kernel that moves a flow from one processor to another swaps single packets.
+const REORDERED: f64 = 0.001;
 /// Ours: a packet more or less behind the bend.
 const SUSTAINED_ERROR: f64 = 0.02;

@@ -42,7 +42,7 @@ pub(super) fn common_caveats(session: &MethodRun) -> Vec<Caveat> {
         caveats.push(Caveat::LocalDrops { packets: tally.dropped });
     }
     if tally.reordered > 0 {
-        caveats.push(Caveat::Reordering { ratio: tally.reordered as f64 / tally.sent as f64 });
+        caveats.push(Caveat::Reordering { ratio: tally.reordered_ratio() });
     }
     if tally.paused > 0 {
         caveats.push(Caveat::PacingBroken { trains: tally.paused });

@@ -289,6 +289,14 @@ impl Tally {
     }
 
     pub(super) fn loss_ratio(&self) -> f64 {
-        if self.sent == 0 { 0.0 } else { self.lost as f64 / self.sent as f64 }
+        self.share(self.lost)
+    }
+
+    pub(super) fn reordered_ratio(&self) -> f64 {
+        self.share(self.reordered)
+    }
+
+    fn share(&self, packets: u64) -> f64 {
+        if self.sent == 0 { 0.0 } else { packets as f64 / self.sent as f64 }
     }
 }
