@@ -98,8 +98,8 @@ impl Busy {
         (self.bursts as f64 * each / self.time).min(1.0 - self.share).max(0.0)
     }
 
-    /// Share of so many seconds after a time without a burst in which there is one, where bursts and
-    /// the times between them end at random: `b (1 - exp(-t / τ))` of the time at `t`, with
+    /// Share of so many seconds after a time without a burst in which there is one, where bursts
+    /// and the times between them end at random: `b (1 - exp(-t / τ))` of the time at `t`, with
     /// `τ = (1 - b) D` and `D` a burst's mean length.
     pub(crate) fn met_within(&self, seconds: f64) -> f64 {
         let tau = (1.0 - self.share) * self.share * self.time / self.bursts.max(1) as f64;

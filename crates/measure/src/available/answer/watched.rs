@@ -61,7 +61,7 @@ impl RunAccount {
         self.within_twice(bursts)
     }
 
-    /// The time over which a train that met no burst's queue when it came says what is available, s.
+    /// The time over which a train that met no burst's queue when it came says what is free, s.
     fn train_length(&self) -> f64 {
         let kept = self.trains.iter().filter(|train| !train.met_burst);
         narrows_stat::median(&kept.map(|train| train.backlogged_time).collect::<Vec<_>>()).unwrap_or(0.0)

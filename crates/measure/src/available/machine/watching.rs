@@ -51,8 +51,8 @@ const LONGER: f64 = 32.0;
 /// least and at most so many times the delay left (ours: what is free is not known well).
 const LEFT: (f64, f64) = (3.0, 12.0);
 
-/// Behind a token bucket: traffic of a twentieth slows a train at the path's rate by as much, and of
-/// their time a third is outside bursts (ours).
+/// Behind a token bucket: traffic of a twentieth slows a train at the path's rate by as much, and
+/// of their time a third is outside bursts (ours).
 const SLOWED: f64 = 0.05;
 const ALONE: f64 = 0.33;
 

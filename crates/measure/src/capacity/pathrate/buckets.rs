@@ -227,8 +227,8 @@ pub(super) fn from_bucket(session: &MethodRun, turning_point: &TurningPoint, beh
     estimate
 }
 
-/// What is not sure, or the value that everything but the bends says where trains went on at that rate: a
-/// bucket of a few packets, and what others take of it, change nothing else.
+/// What is not sure, or the value that everything but the bends says where trains went on at that
+/// rate: a bucket of a few packets, and what others take of it, change nothing else.
 pub(super) fn or_at_same_rate(
     session: &MethodRun,
     unsure: Estimate,
