@@ -241,8 +241,10 @@ pub(super) fn or_at_same_rate(
     let (low, high) = turning_point.sustained_range;
     let value = other.filter(|other| other.verdict() == BoundKind::Estimated);
     let alike = value.filter(|value| value.rate().is_some_and(|rate| (low..=high).contains(&rate.value)));
+    let bucket = unsure.details.finding.clone();
     alike.map_or(unsure, |value| {
         let mut value = value.caveat(Caveat::Shaped);
+        value.details.finding = bucket;
         value.limited_by = Limit::Shaper;
         value
     })

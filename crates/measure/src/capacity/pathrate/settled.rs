@@ -14,10 +14,10 @@ use super::paced::{contradicts, likely_capacity};
 use super::rates::{bit_rate, plain};
 use super::sample::{Phase, Sample};
 use super::session::MethodRun;
-use narrows_probe::outcome::{BoundKind, Caveat, Estimate, Limit, Ranged, Reason};
+use narrows_probe::outcome::{BoundKind, BucketFinding, Caveat, Estimate, Finding, Limit, Ranged, Reason};
 use narrows_train::bucket;
 use narrows_train::carried::Carried;
-use narrows_units::BitRate;
+use narrows_units::{BitRate, Octets};
 
 /// The rate at which long trains went on, once their first packets were through.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -75,7 +75,26 @@ pub(super) fn corrected(session: &MethodRun, found: Result<Estimate, Reason>) ->
     let rate = likely_capacity(session, settled.rate).map_or(settled.rate, |likely| likely.max(settled.rate));
     let found = plain(session, rate, settled.rate - error, 2.0 * rate - settled.rate + error)?;
     let found = found.with("branch", "settled trains").caveat(Caveat::Shaped);
+    let found = match shown(session, &settled) {
+        Some(bucket) => found.found(Finding::Bucket(Box::new(bucket))),
+        None => found,
+    };
     Ok(if settled.agreed { found } else { uncertain(found) })
+}
+
+/// The small bucket that trains begin as behind: what let all of them through as they came, and how
+/// fast a second packet followed the first.
+fn shown(session: &MethodRun, settled: &Settled) -> Option<BucketFinding> {
+    let rate = bit_rate(session.ip_rate(settled.rate + settled.half())).filter(|_| settled.bucket)?;
+    let packet = f64::from(session.full_size());
+    let gap_ns = wire_bits(session) * 1e9 / settled.rate;
+    let pushed = session.samples.iter().filter(|one| is_pushed(one) && one.ip_octets == session.full_size());
+    let follows = pushed.filter_map(|one| one.delays.map(|delays| delays.first_ns.saturating_sub(delays.head_ns)));
+    let follows: Vec<f64> =
+        follows.map(|after| after as f64).filter(|after| (1.0..gap_ns / 2.0).contains(after)).collect();
+    let peak_bps = bit_rate(8e9 * packet / narrows_stat::median(&follows)?)?;
+    let depth = bucket::depth_octets(&session.passages, rate).max(u64::from(session.full_size()));
+    Some(BucketFinding { peak_bps, depth: Octets::new(depth) })
 }
 
 /// A value near what trains settled at behind a shaper's small bucket: the first packet that waits
