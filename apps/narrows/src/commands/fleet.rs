@@ -1,5 +1,6 @@
 //! `narrows fleet`: what a hub knows and plans, from the command line.
 
+mod bottlenecks;
 pub(crate) mod client;
 mod orders;
 mod place;
@@ -35,6 +36,21 @@ enum FleetCommand {
         #[command(flatten)]
         hub: HubArgs,
     },
+    /// Print the links that hold paths back, and those that may
+    Bottlenecks {
+        /// What the links hold back: available or capacity
+        #[arg(long, default_value = "available")]
+        metric: String,
+        /// First order a proof that the paths of this bottleneck share it: runs load one of them,
+        /// while another one is watched
+        #[arg(long, value_name = "NUMBER")]
+        prove: Option<String>,
+        /// Print one JSON object
+        #[arg(long, short = 'J')]
+        json: bool,
+        #[command(flatten)]
+        hub: HubArgs,
+    },
     /// Print what a configuration would do: timetable, octets per key and day, changes
     Plan {
         /// Sites, groups and tests (TOML)
@@ -60,7 +76,7 @@ enum FleetCommand {
         #[command(flatten)]
         hub: HubArgs,
     },
-    /// Let an agent measure to another one now, and print the result: run A B -- throughput -t 10
+    /// Let an agent measure to another one now, and print the result
     Run {
         /// The agent that measures
         source: String,
@@ -71,7 +87,7 @@ enum FleetCommand {
         json: bool,
         #[command(flatten)]
         hub: HubArgs,
-        /// What it runs
+        /// What it runs, such as `throughput -t 10`
         #[arg(last = true, required = true, value_name = "COMMAND")]
         words: Vec<String>,
     },
@@ -80,6 +96,9 @@ enum FleetCommand {
 pub(crate) fn run(args: &FleetArgs) -> Result<Exit, Failure> {
     match &args.command {
         FleetCommand::Status { metric, json, hub } => status::run(&Client::new(hub)?, metric, *json),
+        FleetCommand::Bottlenecks { metric, prove, json, hub } => {
+            bottlenecks::run(&Client::new(hub)?, metric, prove.as_deref(), *json)
+        }
         FleetCommand::Plan { file, json, hub } => {
             let answer = configure(&Client::new(hub)?, file, true)?;
             let text = if *json { answer.to_string() + "\n" } else { plan_text(&answer) };

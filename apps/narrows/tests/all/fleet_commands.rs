@@ -71,6 +71,21 @@ fn a_host_that_joins_again_is_told_whether_it_still_belongs() {
 }
 
 #[test]
+fn a_fleet_without_values_names_no_link() {
+    let home = directory();
+    let hub = Hub::start(home.path().join("hub"), free_port());
+    let shown = hub.ask(&["fleet", "bottlenecks"]);
+    let line = "available: 0 paths measured; a located link holds back 0, 0 have several candidates\n";
+    assert_eq!((shown.status.code(), shown.stdout.as_str()), (Some(0), line), "{shown:?}");
+    let json = hub.ask(&["fleet", "bottlenecks", "--metric", "capacity", "--json"]);
+    let found: serde_json::Value = serde_json::from_str(&json.stdout).expect("one JSON object");
+    assert_eq!((&found["metric"], &found["measured_pairs"]), (&"capacity".into(), &0.into()), "{found}");
+    hub.ask(&["fleet", "bottlenecks", "--metric", "rtt"]).refused(2, &["links have a `capacity`"]);
+    hub.ask(&["fleet", "bottlenecks", "--prove", "nothing"]).refused(2, &["nothing"]);
+    hub.end();
+}
+
+#[test]
 fn a_record_that_a_hub_writes_to_is_copied_and_not_moved() {
     let (home, port) = (directory(), free_port());
     let path = |name: &str| home.path().join(name);

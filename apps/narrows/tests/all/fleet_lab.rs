@@ -67,6 +67,8 @@ fn three_agents_fill_the_matrix_with_nothing_but_the_program() {
     asked("six cells", || answered(&status()) == Some(6));
     keeps("fleet-status-1", &status());
     println!("6 of 6 cells {:.1} s after the third join", joined.elapsed().as_secs_f64());
+    let links = || fleet.run(0, &["fleet", "bottlenecks", "--json", "--state", text(&hub_state)]);
+    asked("values of all paths, by link", || links()["measured_pairs"] == 6);
 
     for (host, state) in (1..).zip(&homes) {
         let own = fleet.run(host, &["agent", "status", "--json", "--state", text(state)]);

@@ -66,6 +66,7 @@ const PARTS: &[[&str; 2]] = &[
     ["hub", "operator"],
     ["hub", "check"],
     ["fleet", "status"],
+    ["fleet", "bottlenecks"],
     ["fleet", "plan"],
     ["fleet", "apply"],
     ["fleet", "diff"],
