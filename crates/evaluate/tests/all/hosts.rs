@@ -358,3 +358,35 @@ fn trains_that_wait_behind_what_empties_a_bucket_are_not_slow() {
         assert!(missed.is_empty() && error < 0.005, "{profile}: {missed:?} missed, {error}");
     }
 }
+
+/// A FIFO link slows trains at once no less than paced ones. Trains that nobody slowed, and longer
+/// paced ones that came far slower, are a bucket's.
+#[test]
+fn paced_trains_that_others_slow_while_none_at_once_is_are_a_buckets() {
+    let path = ("scenarios/capacity-bucket-hardly-faster-loaded.toml", "quiet-both-ends.toml");
+    let runs = verdicts(path, CAPACITY, 41..=80);
+    let link = |said: &Option<(BoundKind, f64)>| said.is_none_or(|(_, share)| share > 1.2);
+    let wrong: Vec<u64> = runs.iter().filter(|(_, said)| link(said)).map(|(seed, _)| *seed).collect();
+    assert!(wrong.len() <= 4, "{wrong:?}");
+}
+
+/// Nobody begins to send between our packets behind the same octets of each train, so a bucket at
+/// half of the link's rate is one.
+#[test]
+fn a_bucket_at_half_of_an_idle_links_rate_is_no_link_of_twice_that() {
+    for path in ["scenarios/capacity-bucket-shallow.toml", "scenarios/capacity-bucket.toml"] {
+        let scenario = between(path, "quiet.toml");
+        let simulation = of(&scenario, CAPACITY, &[]);
+        let mut open = Vec::new();
+        for seed in 1..=20 {
+            let run = simulation.run(seed).unwrap();
+            let truth = run.truth.unwrap() as f64;
+            let estimate = run.measured.outcome.estimate().unwrap();
+            let rate = estimate.rate().unwrap();
+            assert!(rate.low.as_f64() <= truth && truth <= rate.high.as_f64(), "{path}, seed {seed}: {rate:?}");
+            let tight = rate.high.as_f64() < 1.05 * truth && estimate.confidence >= Confidence::Medium;
+            open.extend((!tight).then_some(seed));
+        }
+        assert!(open.len() <= 2, "{path}: {open:?}");
+    }
+}

@@ -58,12 +58,7 @@ fn answer(session: &MethodRun) -> Result<Estimate, Reason> {
     }
     if let Some(turning_point) = search.turning_point.filter(|turning_point| credible(session, turning_point)) {
         let found = from_bucket(session, &turning_point, behind::estimate(session, &turning_point));
-        let open = found.verdict() == BoundKind::LowerBound || found.confidence == Confidence::Low;
-        return Ok(if open {
-            or_at_same_rate(session, found, &turning_point, without_bucket(session).ok())
-        } else {
-            found
-        });
+        return Ok(or_at_same_rate(session, found, &turning_point, |session| without_bucket(session).ok()));
     }
     let named = without_bucket(session).and_then(|estimate| as_carried(session, estimate));
     let mut estimate = went_on(session, raised(session, named.or_else(|reason| or_as_carried(session, reason))?));

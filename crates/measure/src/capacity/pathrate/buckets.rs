@@ -216,7 +216,11 @@ pub(super) fn from_bucket(session: &MethodRun, turning_point: &TurningPoint, beh
     if turning_point.is_policer() {
         estimate = estimate.caveat(Caveat::Policed);
     }
-    let half = (rate.as_f64() / turning_point.peak.as_f64() - SHARED).abs() < LIKE_OTHERS * SHARED;
+    // Others that come between any two packets do not begin behind the same octets of each train
+    // where short trains, and one paced at their rate, met nobody.
+    let alone = is_quiet(session) || session.narrow_is_loaded(1) == Some(false);
+    let nobody = alone && is_one_bucket(session, turning_point);
+    let half = !nobody && (rate.as_f64() / turning_point.peak.as_f64() - SHARED).abs() < LIKE_OTHERS * SHARED;
     if half {
         // On a link twice as fast a packet of others between any two makes the same.
         estimate.adjust(|rate: &mut Ranged<BitRate>| rate.high = rate.high.max(turning_point.peak));
@@ -227,27 +231,31 @@ pub(super) fn from_bucket(session: &MethodRun, turning_point: &TurningPoint, beh
     estimate
 }
 
-/// What is not sure, or the value that everything but the bends says where trains went on at that
-/// rate: a bucket of a few packets, and what others take of it, change nothing else.
+/// What the bends say, or the value that everything else says where trains went on at that rate, if
+/// it is known better: a bucket of a few packets, and what others take of it, change nothing else.
 pub(super) fn or_at_same_rate(
     session: &MethodRun,
-    unsure: Estimate,
+    bent: Estimate,
     turning_point: &TurningPoint,
-    other: Option<Estimate>,
+    without_bucket: impl FnOnce(&MethodRun) -> Option<Estimate>,
 ) -> Estimate {
-    if !is_small(session, turning_point) {
-        return unsure;
-    }
+    let unsure = bent.verdict() == BoundKind::LowerBound || bent.confidence == Confidence::Low;
+    let width = |estimate: &Estimate| {
+        let rate = estimate.rate().filter(|rate| rate.verdict == BoundKind::Estimated);
+        rate.map_or(u64::MAX, |rate| rate.high.bps().saturating_sub(rate.low.bps()))
+    };
+    let other = Some(session).filter(|_| is_small(session, turning_point)).and_then(without_bucket);
     let (low, high) = turning_point.sustained_range;
-    let value = other.filter(|other| other.verdict() == BoundKind::Estimated);
-    let alike = value.filter(|value| value.rate().is_some_and(|rate| (low..=high).contains(&rate.value)));
-    let bucket = unsure.details.finding.clone();
-    alike.map_or(unsure, |value| {
-        let mut value = value.caveat(Caveat::Shaped);
-        value.details.finding = bucket;
-        value.limited_by = Limit::Shaper;
-        value
-    })
+    let alike = other.filter(|other| other.rate().is_some_and(|rate| (low..=high).contains(&rate.value)));
+    match alike.filter(|other| other.verdict() == BoundKind::Estimated && (unsure || width(other) < width(&bent))) {
+        Some(mut other) => {
+            other = other.caveat(Caveat::Shaped);
+            other.details.finding = bent.details.finding;
+            other.limited_by = Limit::Shaper;
+            other
+        }
+        None => bent,
+    }
 }
 
 /// Whether so many trains found one bucket that nobody who sends at random took part of it: all

@@ -310,6 +310,15 @@ pub(super) fn kept_up(session: &MethodRun, found_bps: f64) -> bool {
     trains_rate(session).is_some_and(|trains| trains > KEEPING_UP * found_bps)
 }
 
+/// Whether nearly all of the trains before came at that rate: others between packets slow some more
+/// and some less.
+pub(super) fn all_came_at(session: &MethodRun, found_bps: f64) -> bool {
+    let rates = session.of(Phase::Preliminary).filter(|one| one.ip_octets == session.full_size());
+    let rates: Vec<f64> = rates.filter_map(|one| one.wire_rate(session.framing())).collect();
+    let at = rates.iter().filter(|rate| (session.ip_rate(**rate) / found_bps - 1.0).abs() < 1.0 - KEEPING_UP);
+    at.count() * 4 >= rates.len() * 3
+}
+
 /// The IP-layer rate of all trains together.
 fn trains_rate(session: &MethodRun) -> Option<f64> {
     let trains = session.rates(Phase::Trains);

@@ -51,6 +51,16 @@ fn on_the_line(session: &MethodRun, checks: &[&Sample], trains: f64, (errors, be
     (sent < FASTER * kept && kept < 1.0).then(|| (trains - sent * paced) / (1.0 - sent / kept))
 }
 
+/// By how much traffic that slowed paced trains as it did slows trains that left at once, on one
+/// FIFO link of `wire` bit/s: `x / (R + x)`, with `x = C / kept - r`.
+pub(super) fn slows_at_once(session: &MethodRun, wire: f64) -> f64 {
+    let loads = passed(session, Phase::Check)
+        .filter_map(|one| Some(wire * one.span_ns() / one.sent_ns - one.sent_rate(session.framing())?));
+    let load = narrows_stat::median(&loads.filter(|load| load.is_finite()).collect::<Vec<_>>());
+    let left = sent_share(session).filter(|share| *share > 0.0).map(|share| wire / share);
+    load.zip(left).map_or(0.0, |(load, left)| (load / (left + load)).max(0.0))
+}
+
 /// Whether no FIFO path explains that pairs name `wire` bit/s: long trains came at the far lower
 /// `trains`, all alike, and trains paced at that lower rate were hardly slowed.
 ///

@@ -6,6 +6,7 @@ use super::long::loaded_reach_octets;
 use super::{
     Adaptive, FAILED_TRAINS, LONGEST_SEEN, SMALLEST_IP_OCTETS, Stage, gap_ns, looks_early, most_ns, most_octets,
 };
+use crate::capacity::pathrate::paced::slows_at_once;
 use crate::capacity::pathrate::sample::Phase;
 use crate::capacity::pathrate::session::MethodRun;
 use crate::capacity::pathrate::{PAIRS_PER_TRAIN, buckets, capprobe, modes, shape};
@@ -77,10 +78,17 @@ impl Adaptive {
         let spent = octets_spent || session.elapsed_ns() > FILTER_SHARE * most_ns(session);
         let found = said.map(|rate| session.ip_rate(rate));
         let unclear = !looked && !spent && modes::may_be_a_buckets(session, found);
-        // Nor did anybody slow long trains. On slower links the rounds leave octets for a look.
-        let free = !looks_early(session)
-            && session.narrow_is_loaded(1) != Some(true)
-            && found.is_some_and(|ip| modes::kept_up(session, ip));
+        // Nor did anybody slow long trains. Where paced ones, which are longer, were slowed all the
+        // same, though of the others not even short ones were, that is no FIFO link's doing. On
+        // slower links the rounds leave octets for a look.
+        let unslowed = |ip: f64| match session.narrow_is_loaded(1) {
+            Some(true) => {
+                let would = slows_at_once(session, ip / session.ip_rate(1.0)) > WOULD_SLOW;
+                would && modes::kept_up(session, ip) && modes::all_came_at(session, ip)
+            }
+            _ => modes::kept_up(session, ip),
+        };
+        let free = !looks_early(session) && found.is_some_and(unslowed);
         self.loaded = !(alone || quiet || free || slow || bent);
         // One look is enough where it excluded a bucket.
         let excluded = looked && buckets::search(session).excluded_octets > EXCLUDED_OCTETS;
@@ -116,6 +124,9 @@ impl Adaptive {
 // Ours, all of them.
 /// Share of the pairs in one mode: others' packets seldom leave so many undisturbed.
 const UNDISTURBED: f64 = 0.8;
+/// Share by which others would slow trains that left at once, from which on trains that came as
+/// fast as others say something: as near as these must come.
+const WOULD_SLOW: f64 = 0.03;
 /// Checks of two rounds.
 const CHECKS: usize = 2;
 const PAIRS_PER_FILTER: usize = 32;
