@@ -351,4 +351,4 @@ const LIKE_OTHERS: f64 = 0.03;
 /// Ours: a kernel that moves a flow from one processor to another swaps single packets.
 const REORDERED: f64 = 0.001;
 /// Ours: a packet more or less behind the bend.
-const SUSTAINED_ERROR: f64 = 0.02;
+const SUSTAINED_ERROR: f64 = 0.01;

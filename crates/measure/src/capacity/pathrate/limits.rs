@@ -65,13 +65,15 @@ pub(super) fn most_carried(session: &MethodRun) -> Option<f64> {
 }
 
 /// What the path carried at least: the same of the trains that came whole, less what the stamps at
-/// both ends may be off by.
+/// both ends may be off by, and less one packet of the later half: receivers that batch, and small
+/// buckets, let one more or less come with the first of it.
 pub(super) fn least_carried(session: &MethodRun) -> Option<BitRate> {
     let all = || session.samples.iter().chain(&session.too_fast).filter_map(|sample| sample.carried);
     let base = Carried::base(all())?;
     let surely = |train: &Carried| {
         let error = (2.0 * session.timing_error(train.longest_ns(base))).min(1.0);
-        (1.0 - error) * kept_up(train, base)
+        let packets = train.bits() / 8.0 / f64::from(session.full_size().max(1));
+        (1.0 - error) * (1.0 - (2.0 / packets).min(1.0)) * kept_up(train, base)
     };
     of_longest(all(), surely).filter(|rate| *rate > 0.0).and_then(bit_rate)
 }
