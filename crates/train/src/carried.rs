@@ -66,6 +66,11 @@ impl Carried {
         self.rate(base_ns).min(self.later_bps)
     }
 
+    /// The rate at which its later half arrived, bit/s.
+    pub fn later_bps(&self) -> f64 {
+        self.later_bps
+    }
+
     /// The least rate at which the last quarter of its packets arrived, or the last half of few;
     /// bit/s, infinite if in no time.
     pub fn ended_bps(&self) -> f64 {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use narrows_evaluate::simulated::{Simulated, Simulation};
 use narrows_host_profile::HostProfile;
-use narrows_probe::outcome::{BoundKind, Caveat, Confidence};
+use narrows_probe::outcome::{BoundKind, Caveat, Confidence, Estimate};
 use narrows_scenario::{PathDirection, Scenario};
 use narrows_units::Metric;
 
@@ -35,6 +35,13 @@ fn said(run: &Simulated) -> Option<(BoundKind, f64)> {
     let truth = run.truth.unwrap() as f64;
     let estimate = run.measured.outcome.estimate()?;
     Some((estimate.verdict(), estimate.in_unit().value as f64 / truth))
+}
+
+/// Whether the interval holds the truth, or the bound.
+fn holds(estimate: &Estimate, truth: f64) -> bool {
+    let rate = estimate.rate().unwrap();
+    let bound = estimate.verdict() == BoundKind::LowerBound;
+    rate.low.as_f64() <= truth && (bound || truth <= rate.high.as_f64())
 }
 
 /// Seeds 1 to 10: values within this share of the truth, values further off and bounds that do not
@@ -115,9 +122,7 @@ fn busy_hosts_make_no_available_rate_of_lumps() {
         let run = simulation.run(seed).unwrap();
         let truth = run.truth.unwrap() as f64;
         let Some(estimate) = run.measured.outcome.estimate() else { continue };
-        let (rate, verdict) = (estimate.rate().unwrap(), estimate.verdict());
-        let high = if verdict == BoundKind::LowerBound { f64::INFINITY } else { rate.high.as_f64() };
-        assert!(rate.low.as_f64() <= truth && truth <= high, "seed {seed}: {verdict:?}, {rate:?} of {truth}");
+        assert!(holds(estimate, truth), "seed {seed}: {:?} of {truth}", estimate.rate());
         said += 1;
     }
     assert!(said >= 10, "{said} answers");
@@ -181,7 +186,7 @@ fn stamps_of_a_host_that_was_held_up_are_no_fast_link() {
         for seed in first..first + 8 {
             let run = simulation.run(seed).unwrap();
             let truth = run.truth.unwrap() as f64;
-            let Some(rate) = run.measured.outcome.estimate().and_then(narrows_probe::Estimate::rate) else { continue };
+            let Some(rate) = run.measured.outcome.estimate().and_then(Estimate::rate) else { continue };
             assert!(rate.low.as_f64() <= 1.005 * truth, "{file}, seed {seed}: {rate:?} of {truth}");
         }
     }
@@ -324,8 +329,7 @@ fn misses(path: &str, profile: &str, params: &[(&str, &str)], seeds: std::ops::R
         let truth = run.truth.unwrap() as f64;
         let Some(estimate) = run.measured.outcome.estimate() else { continue };
         let rate = estimate.rate().unwrap();
-        let high = if estimate.verdict() == BoundKind::LowerBound { f64::INFINITY } else { rate.high.as_f64() };
-        missed.extend((truth < rate.low.as_f64() || truth > high).then_some(seed));
+        missed.extend((!holds(estimate, truth)).then_some(seed));
         errors.push((rate.value.as_f64() / truth - 1.0).abs());
     }
     assert!(errors.len() >= 36, "{} answers", errors.len());

@@ -407,8 +407,11 @@ impl RunAccount {
     }
 
     /// The same of its later half alone, where that is slower: a token bucket lets what comes first
-    /// through at once.
+    /// through at once. Behind what empties a bucket the whole train waits, and only arrivals tell.
     fn sustained(&self, train: &TrainSlope) -> f64 {
+        if self.bucket_known {
+            return train.carried.later_bps();
+        }
         self.base_ns().map_or(0.0, |base| train.carried.sustained(base))
     }
 

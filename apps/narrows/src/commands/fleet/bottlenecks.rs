@@ -11,7 +11,7 @@ use crate::output;
 
 pub(super) fn run(client: &Client, metric: &str, prove: Option<&str>, as_json: bool) -> Result<Exit, Failure> {
     if let Some(id) = prove {
-        client.post(&format!("/api/v1/bottlenecks/{id}/prove"), &json!({ "metric": metric }))?;
+        client.post(&format!("/api/v1/bottlenecks/{id}/prove"), &json!({}))?;
         output::complain(
             "ordered: two loading runs over one path, while another one is watched; it takes some minutes",
         );

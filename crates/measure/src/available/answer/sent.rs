@@ -15,10 +15,8 @@ impl RunAccount {
         let lengths: Vec<f64> = self.trains.iter().map(|train| train.send_time).collect();
         let usual = narrows_stat::median(&lengths).unwrap_or(0.0) / 2.0;
         let long: Vec<&TrainSlope> = self.trains.iter().filter(|train| train.send_time >= usual).collect();
-        // What empties a bucket stands in front of the train, which waits behind it.
-        let waited = |train: &TrainSlope| if self.bucket_known { f64::INFINITY } else { self.sustained(train) };
         let sustained = |trains: &[&TrainSlope]| {
-            trains.iter().map(|train| waited(train).min(train.carried.ended_bps())).collect::<Vec<f64>>()
+            trains.iter().map(|train| self.sustained(train).min(train.carried.ended_bps())).collect::<Vec<f64>>()
         };
         if long.len() < TRAINS || !self.curves.is_empty() {
             return Some(estimate);

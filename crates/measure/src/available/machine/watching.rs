@@ -205,9 +205,9 @@ impl Machine {
     fn passed_alone(&self) -> bool {
         let path = self.scale().rate;
         let fast = || self.seen.trains.iter().filter(|train| train.rate_in >= (1.0 - SLOWED) * path);
-        let alone = fast().filter(|train| train.rate_out >= (1.0 - SLOWED) * train.rate_in.min(path));
-        let time = |trains: &mut dyn Iterator<Item = &TrainSlope>| trains.map(|train| train.send_time).sum::<f64>();
-        time(&mut alone.into_iter()) > ALONE * time(&mut fast())
+        let alone = |train: &&TrainSlope| train.rate_out >= (1.0 - SLOWED) * train.rate_in.min(path);
+        let alone: f64 = fast().filter(alone).map(|train| train.send_time).sum();
+        alone > ALONE * fast().map(|train| train.send_time).sum::<f64>()
     }
 
     /// Marks the trains that found a burst's queue when they came, unless hardly one did not.

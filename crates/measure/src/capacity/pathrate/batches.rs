@@ -5,7 +5,7 @@ use narrows_stat::Sorted;
 
 use super::params::Preset;
 use super::sample::{Phase, Sample};
-use super::session::MethodRun;
+use super::session::{CHECK_TOLERANCE, MethodRun};
 
 /// Whether the samples so far show batches.
 pub(super) fn seen(session: &MethodRun) -> bool {
@@ -133,9 +133,6 @@ pub(super) fn loaded(session: &MethodRun) -> Option<bool> {
     });
     narrows_stat::median(&slowed.collect::<Vec<_>>()).map(|slowed| slowed > 0.0)
 }
-
-/// Ours: as for checks that are not batched.
-const CHECK_TOLERANCE: f64 = 0.01;
 
 /// [pathrate]: bursts below 0.9 of their train's rate are not used.
 const KEPT_ABOVE_ADR: f64 = 0.9;

@@ -80,7 +80,7 @@ fn needed_trains(session: &MethodRun, turning_point: &TurningPoint) -> Option<us
 
 /// Whether what looks like a bucket of a few packets is two loaded links in a row.
 fn is_of_two_links(session: &MethodRun, turning_point: &TurningPoint) -> bool {
-    let wire = turning_point.sustained.as_f64() / session.ip_rate(1.0);
+    let wire = session.wire_rate_of(turning_point.sustained.as_f64());
     is_small(session, turning_point) && settled::rate_between(session, wire).is_some()
 }
 

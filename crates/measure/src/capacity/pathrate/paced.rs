@@ -25,12 +25,10 @@ pub(super) fn likely_capacity(session: &MethodRun, trains: f64) -> Option<f64> {
     let near = |rate: f64| (REACHED..MUCH_FASTER).contains(&(rate / trains));
     let of_rate = |one: &&Sample| one.sent_rate(session.framing()).is_some_and(near);
     let checks: Vec<&Sample> = passed(session, Phase::Check).filter(of_rate).collect();
-    let spans: Vec<f64> = checks.iter().map(|sample| sample.span_ns()).collect();
-    let slowed: Vec<f64> = checks.iter().map(|sample| 1.0 - sample.sent_ns / sample.span_ns()).collect();
-    let error = session.timing_error(narrows_stat::median(&spans)?);
+    let slowed: Vec<f64> = checks.iter().map(|sample| sample.slowed()).collect();
     // A link before the bucket holds up what left faster; what passes at once came at its rate.
     let before = narrows_stat::median(&session.rates(Phase::Preliminary)).map_or(0.0, |pairs| trains / pairs);
-    let is_slowed = narrows_stat::mean(&slowed)? > SLOWED.max(2.0 * error);
+    let is_slowed = narrows_stat::mean(&slowed)? > session.check_tolerance(&checks)?;
     is_slowed.then(|| on_the_line(session, &checks, trains, (0.0, before)))?
 }
 
@@ -95,5 +93,3 @@ const REACHED: f64 = 0.9;
 const FAR_ABOVE: f64 = 1.2;
 /// Ours: of the trains' rate; beyond, a train paced so is nearly back to back.
 const MUCH_FASTER: f64 = 1.5;
-/// As for every check.
-const SLOWED: f64 = 0.01;

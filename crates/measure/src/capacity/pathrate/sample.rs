@@ -226,6 +226,11 @@ impl Sample {
         rate(self.packets(), self.ip_octets, self.sent_ns, framing)
     }
 
+    /// The share of its time that it was slowed by; negative if it came faster than it left.
+    pub(super) fn slowed(&self) -> f64 {
+        1.0 - self.sent_ns / self.span_ns()
+    }
+
     /// The packets did not leave closer than they arrived: the narrow link never closed the gaps,
     /// and the rate is the sender's.
     pub(super) fn open(&self) -> bool {

@@ -272,15 +272,12 @@ impl MethodRun {
     /// traffic x shares the link, then a train sent at that rate is slowed, since
     /// `r C / (r + x) + x > C` whenever `r + x > C`.
     pub(super) fn narrow_is_loaded(&self, least: usize) -> Option<bool> {
-        let slowed = |checks: &[&Sample]| -> Vec<f64> {
-            checks.iter().map(|sample| 1.0 - sample.sent_ns / sample.span_ns()).collect()
-        };
+        let slowed = |checks: &[&Sample]| -> Vec<f64> { checks.iter().map(|sample| sample.slowed()).collect() };
         let all: Vec<&Sample> = self.of(Phase::Check).filter(|sample| sample.span_ns() > 0.0).collect();
         if all.len() < least {
             return None;
         }
-        let spans: Vec<f64> = all.iter().map(|sample| sample.span_ns()).collect();
-        let tolerance = (2.0 * self.timing_error(narrows_stat::median(&spans)?)).max(CHECK_TOLERANCE);
+        let tolerance = self.check_tolerance(&all)?;
         // A sender that did not reach the rate has tested less than was asked: what it shows as
         // slowed is so all the more, but not what it shows as free.
         let reached = self.reached_checks();
@@ -292,6 +289,13 @@ impl MethodRun {
         let all = slowed(&all);
         let scatter = narrows_stat::variance_sample(&all).unwrap_or(0.0).sqrt() / (all.len() as f64).sqrt();
         (narrows_stat::mean(&all)? - 2.0 * scatter > tolerance).then_some(true)
+    }
+
+    /// By what share of their time paced trains may seem slowed that nobody slowed; `None` for no
+    /// train.
+    pub(super) fn check_tolerance(&self, checks: &[&Sample]) -> Option<f64> {
+        let spans: Vec<f64> = checks.iter().map(|sample| sample.span_ns()).collect();
+        Some((2.0 * self.timing_error(narrows_stat::median(&spans)?)).max(CHECK_TOLERANCE))
     }
 
     /// Paced trains that left at the rate found.
@@ -322,6 +326,11 @@ impl MethodRun {
         self.facts.path_mtu
     }
 
+    /// The wire rate at which full-size packets have this IP-layer rate, both in bit/s.
+    pub(super) fn wire_rate_of(&self, ip_bps: f64) -> f64 {
+        ip_bps / self.ip_rate(1.0)
+    }
+
     /// The IP-layer rate of full-size packets on a wire of this rate, both in bit/s.
     pub(super) fn ip_rate(&self, wire_bps: f64) -> f64 {
         let ip = u32::from(self.full_size());
@@ -343,7 +352,7 @@ pub(super) fn several(report: &TrainReport, lengths: &[usize]) -> Vec<TrainRepor
 /// Ours. With a sender no faster than the narrow link, where it matters most, the rate found is
 /// `C^2 / (C + x)`, and a train at that rate is slowed by `x^2 / C^2`: 1 % for the tenth of the
 /// link that other traffic may take unseen.
-const CHECK_TOLERANCE: f64 = 0.01;
+pub(super) const CHECK_TOLERANCE: f64 = 0.01;
 /// Ours: a simulated receive call always takes its cost, so a gap clearly longer is not the host's.
 const STEADY_CALL: f64 = 1.1;
 /// Ours: enough for a 5th percentile to be more than the smallest of a few.

@@ -47,7 +47,7 @@ pub(super) fn corrected(session: &MethodRun, found: Result<Estimate, Reason>) ->
         let few = of_few_trains(session).filter(|_| session.of(Phase::Pairs).next().is_none());
         return few.into_iter().fold(found, |found, few| found.map(|estimate| refined(session, &few, estimate)));
     };
-    let wire = |ip: BitRate| ip.as_f64() / session.ip_rate(1.0);
+    let wire = |ip: BitRate| session.wire_rate_of(ip.as_f64());
     let contradicted = match &found {
         Err(_) => settled.bucket,
         Ok(estimate) => estimate.rate().is_some_and(|rate| {
@@ -91,7 +91,7 @@ fn shown(session: &MethodRun, settled: &Settled) -> Option<BucketFinding> {
     let pushed = session.samples.iter().filter(|one| is_pushed(one) && one.ip_octets == session.full_size());
     let follows = pushed.filter_map(|one| one.delays.map(|delays| delays.first_ns.saturating_sub(delays.head_ns)));
     let follows: Vec<f64> =
-        follows.map(|after| after as f64).filter(|after| (1.0..gap_ns / 2.0).contains(after)).collect();
+        follows.map(|after| after as f64).filter(|after| (1.0..TOGETHER * gap_ns).contains(after)).collect();
     let peak_bps = bit_rate(8e9 * packet / narrows_stat::median(&follows)?)?;
     let depth = bucket::depth_octets(&session.passages, rate).max(u64::from(session.full_size()));
     Some(BucketFinding { peak_bps, depth: Octets::new(depth) })
@@ -101,22 +101,18 @@ fn shown(session: &MethodRun, settled: &Settled) -> Option<BucketFinding> {
 /// does so for a timer that is late, which short trains take for a lower rate, all of them alike.
 /// Beside traffic of others they may be the ones that passed it by.
 fn refined(session: &MethodRun, settled: &Settled, mut estimate: Estimate) -> Estimate {
-    let value = estimate.verdict() == BoundKind::Estimated;
-    let (low, high) = (settled.rate - settled.error, settled.rate + settled.error);
-    let ip = |wire: f64| bit_rate(session.ip_rate(wire));
-    let near =
-        estimate.rate().is_some_and(|rate| (rate.value.as_f64() / session.ip_rate(settled.rate) - 1.0).abs() < APART);
-    let Some(((rate, low), high)) =
-        ip(settled.rate).zip(ip(low)).zip(ip(high)).filter(|_| value && near && settled.bucket)
-    else {
+    let value = estimate.rate().filter(|rate| rate.verdict == BoundKind::Estimated && settled.bucket);
+    let near = |rate: Ranged<BitRate>| (rate.value.as_f64() / session.ip_rate(settled.rate) - 1.0).abs() < APART;
+    let own = plain(session, settled.rate, settled.rate - settled.error, settled.rate + settled.error);
+    let Some(own) = own.ok().and_then(|own| own.rate()).filter(|_| value.is_some_and(near)) else {
         return estimate;
     };
     let alone = session.narrow_is_loaded(1) == Some(false);
     estimate.adjust(|range: &mut Ranged<BitRate>| {
         if alone {
-            *range = Ranged { value: rate, low, high, ..*range };
+            *range = own;
         } else {
-            (range.low, range.high) = (range.low.min(low), range.high.max(high));
+            (range.low, range.high) = (range.low.min(own.low), range.high.max(own.high));
         }
     });
     estimate
@@ -167,7 +163,7 @@ fn of_few_trains(session: &MethodRun) -> Option<Settled> {
 
 /// The mean with what the longest trains tell, which no traffic of others moves.
 fn with_longest(session: &MethodRun, found: Settled) -> Option<Settled> {
-    let long = long_without_others(session, session.ip_rate(found.rate))? / session.ip_rate(1.0);
+    let long = session.wire_rate_of(long_without_others(session, session.ip_rate(found.rate))?);
     let weight = |error: f64| error.powi(-2);
     let (trains, longest) = (weight(found.half()), weight(OWN_ERROR * long));
     let rate = (trains * found.rate + longest * long) / (trains + longest);

@@ -83,7 +83,7 @@ impl Adaptive {
         // slower links the rounds leave octets for a look.
         let unslowed = |ip: f64| match session.narrow_is_loaded(1) {
             Some(true) => {
-                let would = slows_at_once(session, ip / session.ip_rate(1.0)) > WOULD_SLOW;
+                let would = slows_at_once(session, session.wire_rate_of(ip)) > WOULD_SLOW;
                 would && modes::kept_up(session, ip) && modes::all_came_at(session, ip)
             }
             _ => modes::kept_up(session, ip),
